@@ -9,10 +9,14 @@ import pytest
 import torch
 
 import opwright.optim
-from opwright.errors import CudaCompilerMissing
+from opwright.errors import CudaCompilerMissing, NotElementwise
 from opwright.optim.base import DerivedOptimizer
 from opwright.optim.definition import STEP
+from opwright.optim.kinds import split_numbers
 from opwright.optim.serving import buckets, plan
+from opwright.optim.serving.deriving import derive
+from opwright.optim.serving.entries import Manner
+from opwright.optim.serving.kernels import Wanted
 from opwright.optim.serving.tables import TensorTable
 from opwright.optim.serving.variants import Variants
 from opwright.optim.stepping import optimizer_class
@@ -24,8 +28,11 @@ from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
 from tests.suite.nights import mostly_at_night
 
 SHAPES = ((7, 5), (0, 3), (5,), (2, 3, 4), (1, 9), (5000,))
-NAMES = ("AdamW", "Lion", "SGD", "Adam", "Adamax", "RAdam", "Adagrad", "Adadelta", "RMSprop", "Rprop", "Adan")
-BY_DAY = NAMES[:1]
+NAMES = (
+    "AdamW", "NAdam", "Lion", "SGD", "Adam", "Adamax", "RAdam", "Adagrad", "Adadelta", "RMSprop", "Rprop", "Adan",
+    "ASGD", "ScheduleFreeAdamW",
+)  # fmt: skip
+BY_DAY = NAMES[:2]
 HYPER = {"SGD": {"momentum": 0.9, "nesterov": True}, "RMSprop": {"centered": True, "momentum": 0.5}}
 
 
@@ -96,16 +103,49 @@ def test_all_groups_are_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.falls_back
-@pytest.mark.parametrize("name", mostly_at_night(["ASGD", "LAMB", "NAdam"], 2))
-def test_what_a_gpu_would_be_waited_for_runs_its_definition(name: str) -> None:
-    cls = getattr(opwright.optim, name)
+def test_what_reduces_along_dimensions_runs_its_definition() -> None:
+    cls = opwright.optim.Adafactor
     of_its_own = optimizer_class(cls, cls.definition, Variants(cls.definition))  # others must not fall back
     ours, right = (train(each(parameters()), 3) for each in (on_host(cls), of_its_own))
     torch.testing.assert_close(ours, right)
 
 
+@opwright.optimizer(state=("spread",))
+def Centered(param: Any, grad: Any, spread: Any, step: Any, *, lr: float = 0.1) -> Any:
+    """Three passes over a tensor: each needs what the one before reduces."""
+    centered = grad - grad.mean()
+    length = centered.square().sum().sqrt()
+    spread = 0.5 * spread + centered.abs() / (1 + length)
+    return param - lr * centered / spread.amax(), spread
+
+
+@pytest.mark.parametrize(("cls", "hyper"), [(opwright.optim.LAMB, {"weight_decay": 0.1}), (Centered, {})])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_reductions_are_those_of_the_processor(
+    cls: type[DerivedOptimizer], hyper: dict[str, Any], dtype: torch.dtype, no_definition: None
+) -> None:
+    """In double precision, so that another order of the same summands seldom changes a bit of the sum."""
+    shapes = (*(shape for shape in SHAPES if 0 not in shape), (130, 101), (4096,))
+    ours, right = (train(each(groups(parameters(shapes, dtype)), **hyper), 4) for each in (on_host(cls), cls))
+    torch.testing.assert_close(ours, right, rtol=1e-6 if dtype is torch.float32 else 2**-8, atol=0)
+
+
+def test_a_number_in_the_memory_of_a_gpu_is_refused() -> None:
+    (param,) = parameters([(5, 4)])
+    param.grad = torch.ones_like(param)
+    optimizer = opwright.optim.ASGD([param])
+    (entry,) = optimizer._new_plan([param], [0], Manner(scaled=False, written=False, at_random=False)).entries
+    distant = tuple(state and replace(state, is_distant=state.is_number) for state in entry.kind.states)
+    hyper = {name: optimizer.defaults[name] for name in optimizer.definition.hyper}
+    numbers = {**split_numbers(optimizer.definition, hyper)[0], STEP: 1.0}
+    wanted = Wanted(replace(entry.kind, states=distant), hyper, entry.tensors, numbers)
+    with pytest.raises(NotElementwise, match="the state 'eta' is a number in the memory of the GPU"):
+        derive(optimizer.definition, optimizer.variants.state(), wanted, for_gpus=True)
+
+
 @pytest.mark.parametrize(("name", "dtype", "options"), mostly_at_night([
-    ("AdamW", torch.float32, {}), ("AdamW", torch.bfloat16, {"rounding": "stochastic"}),
+    ("LAMB", torch.float32, {}), ("AdamW", torch.float32, {}), ("LAMB", torch.bfloat16, {}),
+    ("AdamW", torch.bfloat16, {"rounding": "stochastic"}),
     ("AdamW", torch.float16, {"rounding": "stochastic", "max_grad_norm": 1.0}),
     *((name, dtype, {}) for name in NAMES[1:] for dtype in (torch.float32, torch.bfloat16)),
 ], 1))  # fmt: skip

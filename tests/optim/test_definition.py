@@ -13,8 +13,9 @@ import torch
 
 import opwright
 from opwright.errors import UpdateRefused
+from opwright.optim.serving.kernels import TableVariant
 from opwright.optim.serving.variants import MOST_VARIANTS
-from tests.optim.trained import parameters, train
+from tests.optim.trained import assert_same, parameters, train
 
 STATED = """
 def {name}(param, grad, average, step, *, lr=0.1):
@@ -155,6 +156,51 @@ def test_updates_that_reduce() -> None:
     for param, old in zip(params, before, strict=True):
         grad = param.grad
         torch.testing.assert_close(param.detach(), old - 0.1 * (grad - grad.mean()) / 0.5)
+
+
+@opwright.optimizer(state=("average",))
+def Standardized(param: Any, grad: Any, average: Any, step: Any, *, lr: float = 0.1) -> Any:
+    """Three passes over a tensor: each needs what the one before reduces."""
+    centred = grad - grad.mean()
+    scaled = centred / (centred.square().mean().sqrt() + 1e-6)
+    return param - lr * scaled / (1 + scaled.abs().amax()), average + scaled
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_updates_that_reduce_run_as_one_kernel_for_all_parameters(dtype: torch.dtype) -> None:
+    shapes = ((7, 5), (3,), (130, 101), (2, 1, 4), (4096,))
+    params, exact = parameters(shapes, dtype), parameters(shapes, torch.float64)
+    for param, other in zip(params, exact, strict=True):
+        other.data.copy_(param.detach())
+    optimizer = Standardized(params)
+    for count in range(3):
+        generator = torch.Generator().manual_seed(count)
+        for param, other in zip(params, exact, strict=True):
+            param.grad = torch.randn(param.shape, generator=generator).to(dtype)
+            other.grad = param.grad.double()
+        optimizer.step()
+        for other in exact:
+            new = Standardized.functional([other.detach()], [other.grad], None, 1)[0][0]
+            other.data.copy_(new)
+    for param, other in zip(params, exact, strict=True):
+        tolerance = 4e-2 if dtype is torch.bfloat16 else 1e-5
+        torch.testing.assert_close(param.detach().double(), other.detach(), rtol=tolerance, atol=tolerance)
+    kinds = [variants for kind, variants in Standardized.variants.all() if kind.param is dtype]
+    assert kinds
+    assert all(isinstance(variant, TableVariant) for variants in kinds for variant in variants)
+
+
+def test_sums_over_a_tensor_do_not_depend_on_threads() -> None:
+    threads = torch.get_num_threads()
+    made = []
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            made.append(train(Standardized(parameters(((300, 301), (5000,), (7,)))), 2))
+    finally:
+        torch.set_num_threads(threads)
+    assert_same(made[0], made[1])
+    assert_same(made[0], made[2])
 
 
 SCALE = 1.0

@@ -96,7 +96,7 @@ def test_what_is_not_element_by_element_is_left_to_the_definition(
     left: list[str] = []
     monkeypatch.setattr(buckets, "run_composed", lambda definition, *_: left.append(definition.name))
     (param,) = given = [spread(torch.ones(2, 6), (8, 6), _S, mesh).requires_grad_()]
-    with pytest.raises(FallbackRefused, match="it is no update element by element"):
+    with pytest.raises(FallbackRefused, match="it looks at a whole tensor, of which there are only parts"):
         trained(lambda each: opwright.optim.LAMB(each), given, [param.detach().clone()], 1)
     assert left == ["LAMB"]
 

@@ -85,36 +85,35 @@ def _derived(reference: Callable[..., Any], specs: Sequence[ArgumentSpec], resul
     return Update(program, numbers, tuple(made[position] for position in range(len(made))))
 
 
-def table_source(update: Update, step: str, origin: Origin | None) -> TableSource:
+def table_source(update: Update, step: str, origin: Origin | None, *, whole: bool = True) -> TableSource:
     """The update of many tensors by one function.
 
     Args:
         update: The update.
         step: The number that counts the steps of a tensor.
         origin: Where it is defined.
+        whole: Whether kernels see whole tensors, and not parts of them.
 
     Raises:
         NotElementwise: If it is no update element by element.
     """
     header = built_header(update.program.name, origin, "cpp")
-    return emit_table(_updated(update, step), formulas=formula_comment, header=header)
+    return emit_table(_updated(update, step, whole), formulas=formula_comment, header=header)
 
 
-def cuda_table_source(update: Update, step: str, origin: Origin | None) -> tuple[Source, Updated]:
-    """The same for tensors on a GPU, with what its table has.
-
-    Raises:
-        NotElementwise: As `table_source`, and if it reads states without dimensions.
-    """
-    updated = _updated(update, step)
+def cuda_table_source(
+    update: Update, step: str, origin: Origin | None, *, whole: bool = True
+) -> tuple[Source, Updated]:
+    """The same for tensors on a GPU, with what its table has."""
+    updated = _updated(update, step, whole)
     header = built_header(update.program.name, origin, "cuda")
     emitted = emit_cuda_table(updated, formulas=formula_comment, header=header)
     return Source(emitted.name, emitted.host, emitted.device), updated
 
 
-def _updated(update: Update, step: str) -> Updated:
+def _updated(update: Update, step: str, whole: bool) -> Updated:
     numbers = tuple(name for name in update.numbers if name != step)
-    return Updated(update.program, numbers, step, update.replaced)
+    return Updated(update.program, numbers, step, update.replaced, whole)
 
 
 def tensor_source(update: Update, origin: Origin | None) -> Source:

@@ -26,11 +26,13 @@ class StateKind:
         dtype: In which it is kept.
         sizes: For each dimension, whether its size is one.
         is_number: Whether it has no dimensions though the parameter has: it keeps its dtype for the definition.
+        is_distant: Whether it is such a number in the memory of a GPU, for which the processor would have to wait.
     """
 
     dtype: torch.dtype
     sizes: tuple[bool, ...]
     is_number: bool
+    is_distant: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -288,13 +288,23 @@ class SteppingOptimizer(Optimizer):
         super().load_state_dict(state_dict)
         ids = [number for group in state_dict["param_groups"] for number in group["params"]]
         params = [param for group in self.param_groups for param in group["params"]]
-        for number, param in zip(ids, params, strict=True):
+        hyper = [self._hyper(group) for group in self.param_groups for _ in group["params"]]
+        for number, param, own in zip(ids, params, hyper, strict=True):
             for name, value in (state_dict["state"].get(number) or {}).items():
                 if isinstance(value, torch.Tensor):
-                    device = "cpu" if name == STEP else param.device
+                    device = self._device_of(name, value, param, own)
                     self.state[param][name] = value.detach().to(device).clone(memory_format=torch.preserve_format)
         if rounding := state_dict.get(_ROUNDING):
             self._seed, self._drawn = rounding["seed"], rounding["drawn"]
+
+    def _device_of(self, name: str, value: torch.Tensor, param: torch.Tensor, hyper: Mapping[str, Any]) -> torch.device:
+        """Where a loaded state belongs: beside the parameter; a number, where its first value would be."""
+        if name == STEP:
+            return torch.device("cpu")
+        first = (
+            self.definition.start(name, param, hyper) if name in self.definition.starts and not value.dim() else None
+        )
+        return param.device if first is None else first.device
 
     def _refuse_other_shapes(self, state_dict: Mapping[str, Any]) -> None:
         ids = [number for group in state_dict["param_groups"] for number in group["params"]]

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from opwright.codegen.cpp.table.flat import flat
+from opwright.codegen.cpp.table.merged import merged
 from opwright.errors import NotElementwise
+from opwright.ir.meaning.interpreter import interpret
+from opwright.ir.verifier import verify
 from opwright.operators.updates import Update, derive_update, table_source
 from opwright.tracing.interface.specs import NumberSpec, TensorSpec
 
@@ -44,6 +48,10 @@ def reduces(p: Any, g: Any, rate: Any, step: Any) -> Any:
     return (p - rate * g.mean(),)
 
 
+def reduces_rows(p: Any, g: Any, rate: Any, step: Any) -> Any:
+    return (p - rate * g.mean(-1, keepdim=True),)
+
+
 def mirrors(p: Any, g: Any, rate: Any, step: Any) -> Any:
     return (p - rate * g.t(),)
 
@@ -60,6 +68,10 @@ def counts(p: Any, g: Any, rate: Any, step: Any) -> Any:
     return (p - rate * g / p.numel(),)
 
 
+def counts_rows(p: Any, g: Any, rate: Any, step: Any) -> Any:
+    return (p - rate * g / p.shape[0],)
+
+
 def decides(p: Any, g: Any, rate: Any, step: Any) -> Any:
     return (p - rate * g if p.shape[0] > 3 else p + rate * g,)
 
@@ -69,10 +81,38 @@ def is_square(p: Any, g: Any, rate: Any, step: Any) -> Any:
 
 
 @pytest.mark.parametrize(("function", "shapes"), [
-    (reduces, ((5, 7), (5, 7))), (mirrors, ((6, 6), (6, 6))), (broadcasts, ((5, 7), (7,))),
-    (broadcasts, ((5, 7), (5, 1))), (multiplies, ((6, 6), (6, 6))), (counts, ((5, 7), (5, 7))),
+    (reduces_rows, ((5, 7), (5, 7))), (mirrors, ((6, 6), (6, 6))), (broadcasts, ((5, 7), (7,))),
+    (broadcasts, ((5, 7), (5, 1))), (multiplies, ((6, 6), (6, 6))), (counts_rows, ((5, 7), (5, 7))),
     (decides, ((5, 7), (5, 7))), (is_square, ((6, 6), (6, 6))), (is_square, ((5, 7), (5, 7))),
 ])  # fmt: skip
 def test_other_updates_are_refused(function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...]) -> None:
     with pytest.raises(NotElementwise, match="so it is no update element by element"):
         flat(derived(function, *shapes).program, ["p"])
+
+
+def normalizes(p: Any, g: Any, rate: Any, step: Any) -> Any:
+    centered = g - g.mean()
+    return (p - rate * centered / centered.square().mean().sqrt(),)
+
+
+@pytest.mark.parametrize(("function", "passes"), [(elementwise, 0), (counts, 0), (reduces, 1), (normalizes, 2)])
+def test_whole_tensors_are_looked_at_in_passes(function: Callable[..., Any], passes: int) -> None:
+    update = derived(function, (5, 7), (5, 7))
+    assert len(flat(update.program, ["p"]).passes) == passes
+    table_source(update, "step", None)
+    if function is elementwise:
+        table_source(update, "step", None, whole=False)
+        return
+    with pytest.raises(NotElementwise, match="it looks at a whole tensor, of which there are only parts"):
+        table_source(update, "step", None, whole=False)
+
+
+@pytest.mark.parametrize("function", [elementwise, counts, reduces, normalizes])
+def test_merged_kernels_mean_the_same(function: Callable[..., Any]) -> None:
+    program = derived(function, (5, 7), (5, 7)).program
+    generator = np.random.default_rng(0)
+    given = [generator.standard_normal((5, 7)).astype("float32") for _ in "pg"] + [np.array(0.1), np.array(3.0)]
+    once = merged(program)
+    verify(once)
+    for ours, right in zip(interpret(once, given), interpret(program, given), strict=True):
+        np.testing.assert_allclose(ours, right, rtol=1e-6)

@@ -9,6 +9,9 @@ from __future__ import annotations
 from opwright.codegen.cpp.expression import COMPLEX_FUNCTIONS, Dialect
 from opwright.ir.expressions.dtype import DType
 
+DEVICE = "__device__ "
+"""What stands before functions that run on the GPU."""
+
 # Function → its name for float and for double.
 REAL_FUNCTIONS: dict[str, tuple[str, str]] = {
     "abs": ("fabsf", "fabs"),

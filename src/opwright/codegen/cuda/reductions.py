@@ -1,26 +1,10 @@
-"""The partial results of threads, as a struct that they exchange and combine."""
+"""The partial results of threads for columns, as structs that they exchange and combine."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from opwright.codegen.cpp.loops.reductions import ReducerSpelling
-
-
-def reductions_struct(name: str, spellings: Mapping[str, ReducerSpelling]) -> list[str]:
-    """A struct of partial results, by the names of the reductions; without a constructor, for shared memory."""
-    return [
-        f"struct {name} {{",
-        *(f"  {spelling.kept_as} {reduction};" for reduction, spelling in spellings.items()),
-        "",
-        "  __device__ void start() {",
-        *(f"    {reduction} = {spelling.start};" for reduction, spelling in spellings.items()),
-        "  }",
-        f"  __device__ void add(const {name}& other) {{",
-        *(f"    {spelling.step.format(reduction, f'other.{reduction}')}" for reduction, spelling in spellings.items()),
-        "  }",
-        "};",
-    ]
 
 
 def column_structs(spellings: Mapping[str, ReducerSpelling]) -> list[str]:

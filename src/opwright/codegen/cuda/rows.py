@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from opwright.codegen.cpp.expression import CPP_TYPES, spell_value
 from opwright.codegen.cpp.loops.access import accesses_of, store_names
+from opwright.codegen.cpp.loops.reductions import reductions_struct
 from opwright.codegen.cpp.loops.rows import kept_between_passes, reducing_step, spellings_of
 from opwright.codegen.cuda.arguments import Arguments, Geometry, padded
-from opwright.codegen.cuda.functions import CUDA
+from opwright.codegen.cuda.functions import CUDA, DEVICE
 from opwright.codegen.cuda.packs import (
     bind,
     element,
@@ -22,7 +23,6 @@ from opwright.codegen.cuda.packs import (
     reading,
     stores,
 )
-from opwright.codegen.cuda.reductions import reductions_struct
 from opwright.codegen.cuda.versions import Version, entry_points
 from opwright.ir.expressions.expression import Expression, Load
 from opwright.ir.phases import Phase, needed_lets, schedule
@@ -125,7 +125,7 @@ class RowsEmitter:
         lines = []
         for number, phase in enumerate(self.schedule.phases):
             if phase.reductions:
-                lines += [*reductions_struct(f"Reductions_{number}", spellings_of(phase, CUDA)), ""]
+                lines += [*reductions_struct(f"Reductions_{number}", spellings_of(phase, CUDA), DEVICE), ""]
         lines += [f"static __device__ void run({self.given}, {self.row}) {{"]
         fixed = {let.name for let in self.kernel.lets} - self.varying
         lines += indented([*self._fixed_reads(fixed), *map(bind, _computed(self.schedule.before))])
@@ -144,7 +144,7 @@ class RowsEmitter:
         (phase,) = self.schedule.phases
         inside = [*(let.value for let in phase.lets), *phase.values]
         outside = [store.value for store in self.schedule.once]
-        lines = [*reductions_struct("Reductions", spellings_of(phase, CUDA)), ""]
+        lines = [*reductions_struct("Reductions", spellings_of(phase, CUDA), DEVICE), ""]
         lines += [f"static __device__ void reduce({self.given}, {self.row}, Reductions& reductions) {{"]
         lines += indented(self._bound_for(inside))
         lines += [

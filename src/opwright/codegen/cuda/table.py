@@ -1,7 +1,7 @@
 """emit_cuda_table: an update of tensors, element by element → CUDA that runs it for a table of tensors in one launch.
 
 The processor computes what is the same for all elements of a tensor, as it does for its own kernels, and tests whether
-the update is valid; the GPU reads the results from the table.
+the update is valid; the GPU reads the results from the table. States without dimensions stay with the processor.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from opwright.codegen.allocator import allocate
 from opwright.codegen.cpp.line_breaks import broken
+from opwright.codegen.cpp.loops.reductions import reductions_struct
 from opwright.codegen.cpp.names import CPP
 from opwright.codegen.cpp.part import Formulas
 from opwright.codegen.cpp.program import digest
-from opwright.codegen.cpp.table.writer import TableWriter, Updated, writer_of
+from opwright.codegen.cpp.table.writer import Pass, TableWriter, Updated, writer_of
 from opwright.codegen.cuda.functions import CUDA
 from opwright.codegen.cuda.program import CudaSource
 from opwright.codegen.placeholders import plain_refusals
-from opwright.errors import NotElementwise
 
 LAUNCH = "launch"
 """What is behind the name of the operator that launches the kernel; the one without it computes the numbers."""
@@ -29,8 +29,8 @@ def emit_cuda_table(updated: Updated, *, formulas: Formulas, header: str) -> Cud
     """Write an update of many tensors in place.
 
     Its operator takes the address of a `Table` of include/opwright/table.h, computes the numbers and returns how many
-    tensors it refuses; of 0 it returns how much room it needs for each tensor. A second one takes the address and a
-    copy of the table on the GPU, and updates all tensors.
+    tensors it refuses; of 0 it returns how much room it needs for each tensor. A second one takes the address, a
+    copy of the table on the GPU and room for what is reduced, and updates all tensors.
 
     Args:
         updated: The update.
@@ -38,11 +38,9 @@ def emit_cuda_table(updated: Updated, *, formulas: Formulas, header: str) -> Cud
         header: Comment lines for the top.
 
     Raises:
-        NotElementwise: If it does more than update elements, or reads numbers from the memory of the GPU.
+        NotElementwise: If it does more than update elements.
     """
     writer, remark = writer_of(updated, formulas, CUDA)
-    if writer.has_scalars or writer.results:
-        raise NotElementwise("it computes with states without dimensions, so the processor would have to wait for them")
     with plain_refusals():
         device, host = _device(writer, remark), _host(writer)
     names = allocate([device, host, _registration(writer, "")], CPP)
@@ -58,22 +56,16 @@ def _numbers(writer: TableWriter) -> list[str]:
 
 def _device(writer: TableWriter, remark: Sequence[str]) -> str:
     name = writer.name
-    rows = [
-        f"element_of(table, {position}, tensor, first * {buffer.dtype.bytes})"
-        for position, buffer in enumerate(writer.operands)
-    ]
+    place = "const TableOnDevice& table, int64_t tensor, int64_t first, int64_t count"
     body = [
         f"using Numbers = {name}_numbers;",
+        *_totals(writer),
         "",
+        *_reducing(writer, place),
         *(f"// {line}" for line in remark),
-        "__device__ static void elements(const TableOnDevice& table, int64_t tensor, int64_t first, int64_t count,",
-        "                                const Numbers& numbers, RandomStream random) {",
-        f"  void* const row[] = {{{', '.join(rows)}}};",
-        *writer.kept(),
-        *writer.pointers(),
-        "  for (int64_t j = threadIdx.x; j < count; j += blockDim.x) {",
-        *writer.element(),
-        "  }",
+        f"__device__ static void elements({place},",
+        "                                const Numbers& numbers, const Totals& totals, RandomStream random) {",
+        *_over_elements(writer, writer.pass_of(writer.passes)),
         "}",
     ]
     return "\n".join(
@@ -93,19 +85,81 @@ def _device(writer: TableWriter, remark: Sequence[str]) -> str:
             f"  update_elements<{name}>(given);",
             "}",
             "",
+            *(line for kernel in _reducing_kernels(writer) for line in _entry(name, kernel)),
             "}  // namespace opwright::emitted",
             "",
         ]
     )
 
 
+def _totals(writer: TableWriter) -> list[str]:
+    """What is reduced over a tensor; the same for host and device."""
+    if not writer.passes:
+        return ["using Totals = NoTotals;"]
+    return ["", *reductions_struct("Totals", writer.spellings(), "OPWRIGHT_INLINE ")]
+
+
+def _reducing(writer: TableWriter, place: str) -> list[str]:
+    """The passes that reduce elements, by all threads of a block; each thread has a part."""
+    given = f"{place},\n                              const Numbers& numbers, const Totals& totals, Totals& part"
+    lines: list[str] = []
+    for number in range(writer.passes):
+        opening = f"__device__ static void reduce_{number}({given}) {{"
+        lines += [*opening.split("\n"), *_over_elements(writer, writer.pass_of(number)), "}", ""]
+    if lines:
+        opening = f"__device__ static void reduce(int64_t pass, {given}) {{"
+        lines += [*opening.split("\n"), *_choices(writer), "}", ""]
+    return lines
+
+
+def _choices(writer: TableWriter) -> list[str]:
+    return [
+        f"  if (pass == {number}) reduce_{number}(table, tensor, first, count, numbers, totals, part);"
+        for number in range(writer.passes)
+    ]
+
+
+def _over_elements(writer: TableWriter, of_pass: Pass) -> list[str]:
+    """The body of a function that goes over elements."""
+    rows = [
+        f"element_of(table, {position}, tensor, first * {buffer.dtype.bytes})"
+        for position, buffer in enumerate(writer.operands)
+    ]
+    return [
+        f"  void* const row[] = {{{', '.join(rows)}}};",
+        *writer.before(of_pass),
+        "  for (int64_t j = threadIdx.x; j < count; j += blockDim.x) {",
+        *writer.element(of_pass),
+        *(f"    {line}" for r in of_pass.reductions for line in writer.reduced(r, f"part.{r.name}")),
+        "  }",
+    ]
+
+
+def _reducing_kernels(writer: TableWriter) -> tuple[str, ...]:
+    """What is launched for each pass, in this order, before the update."""
+    return ("reduce_pieces", "combine_pieces") if writer.passes else ()
+
+
+def _entry(name: str, kernel: str) -> list[str]:
+    return [
+        f'extern "C" __global__ void __launch_bounds__({_THREADS})',
+        f"{name}_{kernel}(const __grid_constant__ TableOnDevice given) {{",
+        f"  {kernel}<{name}>(given);",
+        "}",
+        "",
+    ]
+
+
 def _host(writer: TableWriter) -> str:
     name = writer.name
     body = [
+        *writer.traits(),
         f"using Numbers = {name}_numbers;",
-        "static constexpr bool has_scalars = false;",
+        *_totals(writer),
         "",
         *writer.compute(),
+        "",
+        *writer.finish(),
     ]
     return "\n".join(
         [
@@ -120,7 +174,9 @@ def _host(writer: TableWriter) -> str:
             *(f"  {line}" if line else line for line in body),
             "};",
             "",
-            f'cuda::Kernel {name}_kernel = {{kernel_images, "{name}_update"}};',
+            f"cuda::Kernel {name}_kernels[] = {{",
+            *(f'    {{kernel_images, "{name}_{kernel}"}},' for kernel in ("update", *_reducing_kernels(writer))),
+            "};",
             "",
             "}  // namespace",
             "",
@@ -138,10 +194,10 @@ def _registration(writer: TableWriter, name: str) -> str:
             "}",
             "",
             f"static void {writer.name}_{LAUNCH}_on_stack(StableIValue* stack, uint64_t, uint64_t) {{",
-            "  const Tensor given[] = {take(stack[1])};",
+            "  const Tensor given[] = {take(stack[1]), take(stack[2])};",
             "  const cuda::Call call_on_device(given);",
             "  const Table& table = *reinterpret_cast<const Table*>(stack[0]);",
-            f"  stack[0] = pass(cuda::launch_table({writer.name}_kernel, table, given[0], {operands}));",
+            f"  stack[0] = pass(cuda::launch_table<{writer.name}, {operands}>({writer.name}_kernels, table, given));",
             "}",
             "",
             "static const Registration registration(",
@@ -149,7 +205,7 @@ def _registration(writer: TableWriter, name: str) -> str:
             f'    "{name}", {writer.name}_on_stack);',
             "",
             f"static const Registration {LAUNCH}_registration(",
-            f'    "{name}_{LAUNCH}(int table, Tensor room) -> bool",',
+            f'    "{name}_{LAUNCH}(int table, Tensor room, Tensor totals) -> bool",',
             f'    "{name}_{LAUNCH}", {writer.name}_{LAUNCH}_on_stack);',
             "",
             "}  // namespace opwright::emitted",

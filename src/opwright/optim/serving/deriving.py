@@ -54,11 +54,17 @@ def derive(definition: Definition, state: State, wanted: Wanted, *, for_gpus: bo
     """
     kind = wanted.kind
     update, names = _update(definition, state, wanted, not_yet if kind.at_random else None)
+    distant = [name for name, state in zip(definition.states, kind.states, strict=True) if state and state.is_distant]
+    if for_gpus and distant:
+        raise NotElementwise(
+            f"the state '{distant[0]}' is a number in the memory of the GPU, where the processor would wait for it",
+            hint="let its first value be a tensor without dimensions on the processor, as `step` is",
+        )
     if for_gpus and not kind.is_flat:
         raise NotElementwise("its states or its gradient lie in memory in another order than the parameter")
     if kind.is_flat:
         with contextlib.suppress(*([] if kind.is_part or for_gpus else [NotElementwise])):
-            return _table(definition, update, for_gpus=for_gpus)
+            return _table(definition, update, whole=not kind.is_part, for_gpus=for_gpus)
     if kind.is_part:
         raise NotElementwise(
             "parts of the parameter and its states lie in memory in other orders",
@@ -71,7 +77,7 @@ def text_of(definition: Definition, state: State, wanted: Wanted) -> str:
     """The source of a kernel in C++."""
     update, names = _update(definition, state, wanted, None)
     with contextlib.suppress(NotElementwise):
-        return _table(definition, update, for_gpus=False).source.text
+        return _table(definition, update, whole=True, for_gpus=False).source.text
     return _for_one(definition, update, names).source.text
 
 
@@ -86,14 +92,14 @@ def _update(definition: Definition, state: State, wanted: Wanted, rounded: Round
     return derived, names
 
 
-def _table(definition: Definition, update: Update, *, for_gpus: bool) -> Derived:
+def _table(definition: Definition, update: Update, *, whole: bool, for_gpus: bool) -> Derived:
     from opwright.operators.updates import cuda_table_source, table_source  # as above
 
     origin = _origin(definition)
     if for_gpus:
-        source, updated = cuda_table_source(update, STEP, origin)
+        source, updated = cuda_table_source(update, STEP, origin, whole=whole)
         return Derived(source, True, updated.operands, updated.numbers)
-    emitted = table_source(update, STEP, origin)
+    emitted = table_source(update, STEP, origin, whole=whole)
     return Derived(Source(emitted.source.name, emitted.source.text), True, emitted.operands, emitted.numbers)
 
 

@@ -97,7 +97,7 @@ def entry_of(
     sizes = real.shape if sizes is None else sizes
     operands = (param, grad, *kept.values())
     device = param.device
-    plain = device.type in _DEVICES and all(type(t) in PLAIN_TYPES and t.device == device for t in operands)
+    plain = device.type in _DEVICES and all(type(t) in PLAIN_TYPES and _is_near(t, param) for t in operands)
     if plain and not copied:
         copied = grad.is_conj() or grad.is_neg() or _strides(grad) != _strides(param)
     tensors = {"param": real, "grad": _real(_copy(grad, param) if copied else grad), **kept}
@@ -146,10 +146,15 @@ def _real(tensor: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(plain.resolve_conj()) if plain.is_complex() else plain
 
 
+def _is_near(operand: torch.Tensor, param: torch.Tensor) -> bool:
+    """Whether a kernel finds an operand: on the device of the parameter, or, if it is a number, with the processor."""
+    return operand.device == param.device or (not operand.dim() and bool(param.dim()) and operand.device.type == "cpu")
+
+
 def _state_kind(state: torch.Tensor, sizes: Sequence[int], specs: Specs | None) -> StateKind:
     is_number = not state.dim() and bool(sizes)
     own = sizes if specs and not is_number else state.shape
-    return StateKind(state.dtype, _pattern(own), is_number=is_number)
+    return StateKind(state.dtype, _pattern(own), is_number, is_number and state.device.type != "cpu")
 
 
 def _pattern(sizes: Sequence[int]) -> tuple[bool, ...]:

@@ -21,6 +21,7 @@ class TableVariant:
             For a GPU, it computes the numbers of the table.
         name: Of the operator that it is.
         bytes: How much room it needs for each tensor.
+        reduced_bytes: The same for what is reduced of a tensor, or of a piece of it; 0 if nothing is.
         operands: The tensors of a row of its table.
         numbers: The numbers of a row.
         text: What was built; empty in a package.
@@ -31,6 +32,7 @@ class TableVariant:
     run: Any
     name: str
     bytes: int
+    reduced_bytes: int
     operands: tuple[str, ...]
     numbers: tuple[str, ...]
     text: str = ""
@@ -83,6 +85,13 @@ def of_any_sizes(kind: Kind) -> Kind:
     if not kind.is_flat:
         return kind
     return replace(kind, sizes=(), states=tuple(state and replace(state, sizes=()) for state in kind.states))
+
+
+def table_variant(
+    run: Any, name: str, operands: tuple[str, ...], numbers: tuple[str, ...], **more: Any
+) -> TableVariant:
+    """A kernel for many tensors, which says itself how much room it needs."""
+    return TableVariant(run, name, run(0), run(1), operands, numbers, **more)
 
 
 class Telling(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from array import array
 from collections.abc import Mapping, Sequence
 
@@ -13,6 +14,7 @@ from opwright.optim.serving.entries import Entry
 from opwright.optim.serving.kernels import TableVariant
 
 _ADDRESS = ctypes.c_void_p
+_PIECE = 4096  # elements that are reduced together
 
 
 class _Layout(ctypes.Structure):
@@ -29,7 +31,15 @@ class _Layout(ctypes.Structure):
         ("kept", _ADDRESS),
         ("served", _ADDRESS),
         ("seed", ctypes.c_uint64),
+        ("piece", ctypes.c_int64),
+        ("pieces", _ADDRESS),
+        ("totals", _ADDRESS),
     )
+
+
+def _in_words(count: int) -> int:
+    """Bytes, rounded up to words, of which there is at least one."""
+    return count + 8 - count % 8
 
 
 def _place(entry: Entry, name: str) -> int:
@@ -52,14 +62,15 @@ class TensorTable:
         self._groups = groups
         self._columns = {name: array("q", [_place(entry, name) for entry in entries]) for name in variant.operands}
         self._places = array("q", [column.buffer_info()[0] for column in self._columns.values()])
-        starts = [0]
-        for entry in entries:
-            starts.append(starts[-1] + entry.tensors["param"].numel())
-        self._starts = array("q", starts)
+        counts = [entry.tensors["param"].numel() for entry in entries]
+        pieces = [-(-elements // _PIECE) if variant.reduced_bytes else 0 for elements in counts]
+        self._starts = array("q", itertools.accumulate(counts, initial=0))
+        self._pieces = array("q", itertools.accumulate(pieces, initial=0))
+        self._totals = array("q", bytes(_in_words(variant.reduced_bytes * (count + self._pieces[-1]))))
         self._rows = array("q", [groups.index(entry.group) for entry in entries])
         self._numbers = array("d", bytes(8 * max(1, len(groups) * len(variant.numbers))))
         self._steps = array("q", [entry.state[STEP].data_ptr() for entry in entries])
-        self._kept = array("q", bytes(variant.bytes * count + 8 - variant.bytes * count % 8))
+        self._kept = array("q", bytes(_in_words(variant.bytes * count)))
         self._served = array("B", bytes(count))
         self._layout = _Layout(
             count,
@@ -67,6 +78,8 @@ class TensorTable:
             len(variant.numbers),
             *(part.buffer_info()[0] for part in (self._steps, self._kept, self._served)),
             0,
+            _PIECE,
+            *(part.buffer_info()[0] for part in (self._pieces, self._totals)),
         )
         self._address = ctypes.addressof(self._layout)
         self._device = entries[0].param.device
@@ -85,7 +98,7 @@ class TensorTable:
         self._layout.seed = seed
         if not self._variant.run(self._address):
             if self._variant.launch is not None:
-                self._variant.launch(self._address, self._on_device())
+                self._variant.launch(self._address, self._on_device(), self._room_for_totals())
             return []
         return [position for position, served in enumerate(self._served) if not served]
 
@@ -94,6 +107,10 @@ class TensorTable:
 
         It goes through memory that PyTorch keeps until the copy is done, so that nothing waits for the GPU.
         """
-        parts = (*self._columns.values(), self._starts, self._kept)
+        parts = (*self._columns.values(), self._starts, self._pieces, self._kept)
         table = torch.frombuffer(bytearray(b"".join(parts)), dtype=torch.uint8)
         return table if self._device.type == "cpu" else table.pin_memory().to(self._device, non_blocking=True)
+
+    def _room_for_totals(self) -> torch.Tensor:
+        """Memory for what a kernel of a GPU reduces."""
+        return torch.empty(len(self._totals), dtype=torch.int64, device=self._device)

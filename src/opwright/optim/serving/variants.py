@@ -19,7 +19,7 @@ from opwright.errors import NoKernel, OpwrightError, TracingFailed
 from opwright.optim.definition import Definition
 from opwright.optim.kinds import Kind
 from opwright.optim.serving.deriving import Derived, derive, text_of
-from opwright.optim.serving.kernels import TableVariant, TensorVariant, Variant, Wanted, Watched
+from opwright.optim.serving.kernels import TensorVariant, Variant, Wanted, Watched, table_variant
 from opwright.optim.serving.records import Records
 from opwright.optim.serving.watching import watching
 from opwright.settings import Settings
@@ -147,7 +147,8 @@ class Variants:
         if not derived.is_table:
             return TensorVariant(run, source.name, derived.given, derived.beside, source.text)
         launch = None if source.device is None else load_launcher(path, f"{source.name}_{LAUNCH}")
-        return TableVariant(run, source.name, run(0), derived.given, derived.beside, source.text, source.device, launch)
+        more = {"text": source.text, "device": source.device, "launch": launch}
+        return table_variant(run, source.name, derived.given, derived.beside, **more)
 
     def text(self, wanted: Wanted) -> str:
         """The source of a kernel, without building it."""

@@ -20,8 +20,17 @@ from opwright.deployment.wheels.runtime.registered import find_kernel
 from opwright.errors import NoKernel, OpwrightError
 from opwright.optim.definition import Start, read_definition
 from opwright.optim.kinds import Kind
-from opwright.optim.serving.kernels import TableVariant, TensorVariant, Variant, Wanted, of_any_sizes
+from opwright.optim.serving.kernels import TensorVariant, Variant, Wanted, of_any_sizes, table_variant
 from opwright.optim.stepping import SteppingOptimizer, optimizer_class
+
+
+class AllGpus:
+    """All GPUs: the kernels of a project were compiled for those that are where it was built."""
+
+    def serve(self, index: int) -> bool:
+        """Whether kernels run on a GPU."""
+        return True
+
 
 Records = Mapping[str, Sequence[Mapping[str, Any]]]
 
@@ -46,7 +55,7 @@ def optimizer(
 
 
 def equip(
-    made: type[SteppingOptimizer], package: str, records: Records, namespace: str, gpus: Gpus | None = None
+    made: type[SteppingOptimizer], package: str, records: Records, namespace: str, gpus: Gpus | AllGpus | None = None
 ) -> None:
     """Give an optimizer of a package its kernels.
 
@@ -90,7 +99,7 @@ class PackagedKernels:
         self._found: dict[str, list[Variant]] = {}
         self._said: set[str] = set()
 
-    def equip(self, package: str, records: Records, find: Callable[[str], Any], gpus: Gpus | None) -> None:
+    def equip(self, package: str, records: Records, find: Callable[[str], Any], gpus: Gpus | AllGpus | None) -> None:
         """Serve from now on.
 
         Args:
@@ -124,7 +133,7 @@ class PackagedKernels:
         if "operands" in record:
             launch = self._find(record["launch"]) if "launch" in record else None
             names = tuple(record["operands"]), tuple(record["numbers"])
-            return TableVariant(run, record["name"], run(0), *names, launch=launch)
+            return table_variant(run, record["name"], *names, launch=launch)
         return TensorVariant(run, record["name"], tuple(record["arguments"]), tuple(record["replaced"]))
 
     def another(self, state: Any, wanted: Wanted) -> Variant:

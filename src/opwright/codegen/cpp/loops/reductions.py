@@ -7,6 +7,7 @@ integers in the same order (include/opwright/reduce_order.h), which a compiler c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from opwright.codegen.cpp.expression import CPP, CPP_TYPES, Dialect
@@ -71,6 +72,28 @@ def column_reducer(function: str, dtype: DType, dialect: Dialect = CPP) -> Reduc
             return ReducerSpelling("int32_t", "1", "&", "{}", "{0} &= {1};", "{} != 0")
         case _:
             raise KeyError(function)
+
+
+def reductions_struct(name: str, spellings: Mapping[str, ReducerSpelling], where: str = "") -> list[str]:
+    """A struct of partial results, by the names of the reductions; without a constructor, for shared memory.
+
+    Args:
+        name: Of the struct.
+        spellings: How each reduction is spelled.
+        where: What stands before its functions.
+    """
+    return [
+        f"struct {name} {{",
+        *(f"  {spelling.kept_as} {reduction};" for reduction, spelling in spellings.items()),
+        "",
+        f"  {where}void start() {{",
+        *(f"    {reduction} = {spelling.start};" for reduction, spelling in spellings.items()),
+        "  }",
+        f"  {where}void add(const {name}& other) {{",
+        *(f"    {spelling.step.format(reduction, f'other.{reduction}')}" for reduction, spelling in spellings.items()),
+        "  }",
+        "};",
+    ]
 
 
 _NAMES = {DType.UINT8: "UINT8", DType.INT8: "INT8", DType.INT16: "INT16", DType.INT32: "INT32", DType.INT64: "INT64"}

@@ -4,23 +4,25 @@ Before: kernel over i0 < s0, i1 < s1:  let b1 = b1[]; v_1[i0, i1] = v[i0, i1] * 
 After:  numbers:                       let b1 = b1[]; let number = 1.0 - b1
         point:                         v_1[i] = v[i] * b1 + g[i] * number
 
-What is the same for all elements is computed once for a tensor, before its elements.
+What is the same for all elements is computed once for a tensor, before its elements. What a reduction over the whole
+tensor gives is known after a pass over its elements, in which nothing is stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from opwright.errors import NotElementwise
-from opwright.ir.contents import locals_in
-from opwright.ir.expressions.expression import Apply, Cast, Expression, Load, Local, rewrite_children
-from opwright.ir.expressions.integer import ONE, ZERO, symbols_of
+from opwright.codegen.cpp.table.merged import merged, refusal
+from opwright.ir.contents import locals_in, needed
+from opwright.ir.expressions.expression import Apply, Cast, Expression, Load, Local, leaves, rewrite_children
+from opwright.ir.expressions.integer import ONE, Integer, Symbol, symbols_of
 from opwright.ir.names.fresh import fresh
-from opwright.ir.program import Buffer, Kernel, Let, Program, Store
-from opwright.ir.rows import varies
+from opwright.ir.program import Binding, Buffer, Kernel, Let, Number, Program, Reduce, Store
+from opwright.ir.rows import varying_locals
 
 LEAST_SIZE = 2  # of a dimension whose size is a symbol: sizes of one are constants
+_NONE = "no dimension"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,22 +30,39 @@ class Flat:
     """An update of tensors, element by element.
 
     Attributes:
-        before: Kernels without axes, which compute numbers.
-        numbers: What else is the same for all elements.
-        kept: Which of these the elements need.
+        numbers: What is the same for all elements, and known before them.
+        kept: Which of these are needed later.
+        scalars: Results without dimensions; the last output among them.
+        counts: Buffers that hold how many elements the tensor has.
+        passes: What is reduced in each pass over the elements before the last one.
+        late: Reductions, and what is the same for all elements and computed of them.
         kernel: The rest, of which every access is at the same place.
         inputs: The inputs of the Program.
         replaced: For each output but the last, the input in whose memory it lies; None if it is that input unchanged.
         outputs: The outputs; the last one says whether the others may be stored.
     """
 
-    before: tuple[Kernel, ...]
     numbers: tuple[Let, ...]
     kept: tuple[Let, ...]
+    scalars: tuple[tuple[Store, Buffer], ...]
+    counts: frozenset[str]
+    passes: tuple[tuple[Reduce, ...], ...]
+    late: tuple[Let | Reduce, ...]
     kernel: Kernel
     inputs: tuple[Buffer, ...]
     replaced: tuple[str | None, ...]
     outputs: tuple[str, ...]
+
+    @property
+    def is_of_elements(self) -> bool:
+        """Whether each element is updated whatever the others are, and however many there are."""
+        return not (self.passes or self.counts)
+
+    def needed_in(self, values: Sequence[Expression]) -> tuple[list[Let | Reduce], list[Let]]:
+        """What values of a point need: of what is late, and of what differs from point to point."""
+        lets = needed(self.kernel.lets, values)
+        late = needed(self.late, [*values, *(let.value for let in lets)])
+        return [let for let in late if isinstance(let, (Let, Reduce))], [let for let in lets if isinstance(let, Let)]
 
 
 def flat(program: Program, replaced: Sequence[str]) -> Flat:
@@ -56,75 +75,87 @@ def flat(program: Program, replaced: Sequence[str]) -> Flat:
     Raises:
         NotElementwise: If it does anything else than that.
     """
-    kernels = [step for step in program.steps if isinstance(step, Kernel)]
-    over_elements = [kernel for kernel in kernels if kernel.axes]
-    if program.cases or len(kernels) != len(program.steps) or len(over_elements) != 1:
-        raise _refusal(f"it runs {len(program.steps)} steps")
-    (kernel,) = over_elements
-    before = tuple(each for each in kernels if each is not kernel)
-    if kernel.row_axes or not all(isinstance(let, Let) for each in kernels for let in each.lets):
-        raise _refusal("it reduces or gathers")
-    _refuse_other_places(program, kernel)
+    program = merged(program)
+    (kernel,) = (step for step in program.steps if isinstance(step, Kernel))
     _refuse_sizes(program)
     outputs, given = program.outputs[:-1], {buffer.name for buffer in program.inputs}
     if len(set(program.outputs)) < len(program.outputs):
-        raise _refusal("two of its results are the same")
+        raise refusal("two of its results are the same")
     moved = [output for output, name in zip(outputs, replaced, strict=True) if output in given and output != name]
     if moved:
-        raise _refusal(f"it returns its argument '{moved[0]}' in another place")
+        raise refusal(f"it returns its argument '{moved[0]}' in another place")
+    varying, levels = varying_locals(kernel), _levels(kernel.lets)
     kernel, hoisted = _hoisted(kernel)
-    lets = [let for let in kernel.lets if isinstance(let, Let)]
-    varying = _varying(kernel)
-    numbers = tuple(let for let in (*lets, *hoisted) if let.name not in varying)
-    point = replace(kernel, lets=tuple(let for let in lets if let.name in varying))
-    read = {local.name for local in locals_in(*_values(point))}
-    kept = tuple(let for let in numbers if let.name in read)
-    places = tuple(None if output in given else name for output, name in zip(outputs, replaced, strict=True))
-    return Flat(before, numbers, kept, point, program.inputs, places, program.outputs)
-
-
-def _refusal(fact: str) -> NotElementwise:
-    return NotElementwise(f"{fact}, so it is no update element by element")
-
-
-def _refuse_other_places(program: Program, kernel: Kernel) -> None:
-    """Every tensor must be read and written at the same place, and every one must have the same shape."""
-    shapes = {buffer.name: buffer.shape for buffer in (*program.inputs, *kernel.targets)}
-    places = {store.indices for store in kernel.stores if store.indices}
-    for let in kernel.lets:
-        if isinstance(let.value, Load) and shapes.get(let.value.buffer):
-            places.add(let.value.indices)
-    if len(places) != 1 or any(store.reduction or not store.indices for store in kernel.stores):
-        raise _refusal("it reads one element to compute another")
-    ranks = {len(shape) for shape in shapes.values() if shape}
-    if len(ranks) != 1:
-        raise _refusal("its tensors have other shapes than the parameter")
-    (place,) = places
-    axes = {axis.name for axis in kernel.axes}
-    used = sorted(name for index in place for name in symbols_of(index))
-    if used != sorted(axes) or any(str(index) not in axes and index != ZERO for index in place):
-        raise _refusal("it reads one element to compute another")
+    levels |= {let.name: _level(let.value, levels) for let in hoisted}
+    elements = [store for store in kernel.stores if store.indices]
+    if any(_level(store.value, levels) for store in kernel.stores if not store.indices):
+        raise refusal("a state without dimensions is computed of a whole tensor")
+    uniform = [let for let in (*kernel.lets, *hoisted) if let.name not in varying]  # each after those it needs
+    numbers = tuple(let for let in uniform if isinstance(let, Let) and not levels[let.name])
+    late = tuple(let for let in uniform if isinstance(let, (Let, Reduce)) and levels[let.name])
+    reductions = [let for let in late if isinstance(let, Reduce)]
+    passes = tuple(
+        tuple(let for let in reductions if levels[let.name] == number + 1)
+        for number in range(max((levels[let.name] for let in reductions), default=0))
+    )
+    point = replace(
+        kernel, lets=tuple(let for let in kernel.lets if let.name in varying), stores=tuple(elements), row_axes=0
+    )
+    read = {local.name for local in locals_in(*_values(point), *(let.value for let in late))}
+    made = {target.name: target for target in kernel.targets}
+    return Flat(
+        numbers=numbers,
+        kept=tuple(let for let in numbers if let.name in read),
+        scalars=tuple((store, made[store.buffer]) for store in kernel.stores if not store.indices),
+        counts=frozenset(step.target.name for step in program.steps if isinstance(step, Number)),
+        passes=passes,
+        late=late,
+        kernel=point,
+        inputs=program.inputs,
+        replaced=tuple(None if output in given else name for output, name in zip(outputs, replaced, strict=True)),
+        outputs=program.outputs,
+    )
 
 
 def _refuse_sizes(program: Program) -> None:
-    """Conditions on sizes other than that tensors have the same ones."""
+    """Conditions on sizes other than that tensors have the same ones, and sizes other than the number of elements."""
     for guard in program.guards:
         is_usual = guard.relation == ">=" and guard.right.constant == LEAST_SIZE
         ends = {str(side).rpartition("_size_")[2] for side in (guard.left, guard.right)}
         is_unit = guard.relation == "==" and guard.right == ONE  # which tells kinds of parameters apart
         is_same = guard.relation == "==" and len(ends) == 1 and all(symbols_of(s) for s in (guard.left, guard.right))
         if not (is_usual or is_unit or is_same):
-            raise _refusal(f"it depends on sizes ({guard})")
+            raise refusal(f"it depends on sizes ({guard})")
     if program.sizes:
-        raise _refusal("it computes with sizes")
+        raise refusal("it computes with sizes")
+    dimensions = sorted(_dimensions(next(buffer for buffer in program.inputs if buffer.shape).shape))
+    for step in program.steps:
+        if isinstance(step, Number) and sorted(_factors(step.value)) != dimensions:
+            raise refusal(f"it computes with a size ({step.value})")
 
 
-def _varying(kernel: Kernel) -> set[str]:
-    axes, varying = {axis.name for axis in kernel.axes}, set[str]()
-    for let in kernel.lets:
-        if varies(let.value, axes, varying):
-            varying.add(let.name)
-    return varying
+def _dimensions(shape: Sequence[Integer]) -> list[str]:
+    return [str(size).rpartition("_size_")[2] for size in shape if size != ONE]
+
+
+def _factors(value: Integer) -> list[str]:
+    """The dimensions of which an integer is the product; a mark if it is something else."""
+    match value.terms:
+        case ((symbols, 1),):
+            return [each.name.rpartition("_size_")[2] if isinstance(each, Symbol) else _NONE for each in symbols]
+    return [_NONE]
+
+
+def _levels(lets: Sequence[Binding]) -> dict[str, int]:
+    """How many passes over the elements each local comes after."""
+    levels: dict[str, int] = {}
+    for let in lets:
+        levels[let.name] = _level(let.value, levels) + isinstance(let, Reduce)
+    return levels
+
+
+def _level(value: Expression, levels: Mapping[str, int]) -> int:
+    return max((levels[local.name] for local in locals_in(value)), default=0)
 
 
 def _values(kernel: Kernel) -> list[Expression]:
@@ -133,12 +164,12 @@ def _values(kernel: Kernel) -> list[Expression]:
 
 def _hoisted(kernel: Kernel) -> tuple[Kernel, list[Let]]:
     """Name every part of a formula that is the same for all elements."""
-    axes, varying = {axis.name for axis in kernel.axes}, _varying(kernel)
+    varying = varying_locals(kernel)
     taken = {let.name for let in kernel.lets} | {store.buffer for store in kernel.stores}
     made: dict[Expression, Let] = {}
 
     def named(value: Expression) -> Expression:
-        if isinstance(value, (Apply, Cast)) and not varies(value, axes, varying) and locals_in(value):
+        if isinstance(value, (Apply, Cast)) and not _varies(value, varying) and locals_in(value):
             if value not in made:
                 name = fresh("number", taken)
                 taken.add(name)
@@ -147,9 +178,14 @@ def _hoisted(kernel: Kernel) -> tuple[Kernel, list[Let]]:
         return rewrite_children(value, named)
 
     lets = tuple(
-        replace(let, value=named(let.value)) if let.name in varying and not isinstance(let.value, Load) else let
+        replace(let, value=named(let.value))
+        if (let.name in varying and not isinstance(let.value, Load)) or isinstance(let, Reduce)
+        else let
         for let in kernel.lets
-        if isinstance(let, Let)
     )
-    stores = tuple(Store(s.buffer, s.indices, named(s.value), s.reduction) for s in kernel.stores)
+    stores = tuple(Store(s.buffer, s.indices, named(s.value), s.reduction) if s.indices else s for s in kernel.stores)
     return replace(kernel, lets=lets, stores=stores), list(made.values())
+
+
+def _varies(value: Expression, varying: Collection[str]) -> bool:
+    return any(isinstance(leaf, Load) or (isinstance(leaf, Local) and leaf.name in varying) for leaf in leaves(value))

@@ -7,13 +7,17 @@ from dataclasses import dataclass, replace
 
 from opwright.codegen.cpp.expression import CPP, CPP_TYPES, Dialect, spell_value
 from opwright.codegen.cpp.loops.access import Access, accesses_of
+from opwright.codegen.cpp.loops.reductions import ReducerSpelling, row_reducer
+from opwright.codegen.cpp.loops.rows import reducing_step
 from opwright.codegen.cpp.part import Formulas, part_of
 from opwright.codegen.cpp.table.flat import Flat, flat
+from opwright.codegen.cpp.table.merged import merged
 from opwright.codegen.placeholders import placeholder, plain_refusals
 from opwright.errors import NotElementwise
+from opwright.ir.contents import locals_in, needed
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Expression, Load, cast
-from opwright.ir.program import Kernel, Let, Program, Store
+from opwright.ir.program import Kernel, Let, Program, Reduce, Store
 from opwright.passes.order import finish
 
 
@@ -27,12 +31,14 @@ class Updated:
         step: The number that counts steps, which the table has for each tensor.
         replaced: For each output but the last, the input that it replaces. A wider one than an input of a half type is
             rounded at random.
+        whole: Whether kernels see whole tensors, and not parts of them.
     """
 
     program: Program
     numbers: tuple[str, ...]
     step: str
     replaced: tuple[str, ...]
+    whole: bool = True
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -48,18 +54,40 @@ def writer_of(updated: Updated, formulas: Formulas, dialect: Dialect = CPP) -> t
         NotElementwise: If it does more than update elements.
     """
     program = finish(updated.program, "cpp")  # which has the passes for independent elements of every backend
-    flat(program, updated.replaced)  # refuses with the names of the function
-    part = part_of(program, formulas)
-    remarks = {id(kernel): remark for kernel, remark in zip(_kernels(part.program), part.remarks, strict=True)}
+    if not (flat(program, updated.replaced).is_of_elements or updated.whole):  # refuses with the names of the function
+        raise NotElementwise("it looks at a whole tensor, of which there are only parts")
+    part = part_of(merged(program), lambda kernel: formulas(_shown(kernel, program.outputs[-1])))
+    (remark,) = part.remarks
     with plain_refusals():
         update = flat(part.program, [placeholder(name) for name in updated.replaced])
         given = [placeholder(name) for name in updated.numbers]
         writer = TableWriter(program.name, update, given, placeholder(updated.step), dialect)
-    return writer, remarks[id(next(kernel for kernel in _kernels(part.program) if kernel.axes))]
+    return writer, remark
 
 
-def _kernels(program: Program) -> list[Kernel]:
-    return [step for step in program.steps if isinstance(step, Kernel)]
+def _shown(kernel: Kernel, valid: str) -> Kernel:
+    """A kernel as its formulas are shown: without whether the update is valid."""
+    stores = tuple(store for store in kernel.stores if store.buffer != valid)
+    return replace(kernel, lets=tuple(needed(kernel.lets, [store.value for store in stores])), stores=stores)
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One way over the elements of a tensor.
+
+    Attributes:
+        reductions: What it reduces.
+        kept: The numbers that it needs.
+        late: What it needs of passes before.
+        lets: What it computes for each element.
+        accesses: What it reads and writes.
+    """
+
+    reductions: tuple[Reduce, ...]
+    kept: Sequence[Let]
+    late: Sequence[Let | Reduce]
+    lets: Sequence[Let]
+    accesses: Sequence[Access]
 
 
 class TableWriter:
@@ -81,17 +109,18 @@ class TableWriter:
         self.step = step
         self.operands = [buffer for buffer in update.inputs if buffer.name not in (*numbers, step)]
         self.places = {buffer.name: position for position, buffer in enumerate(self.operands)}
-        made = [target for kernel in update.before for target in kernel.targets]
-        self.made = {target.name: target for target in made}
+        self.made = {target.name: target for _, target in update.scalars}
         self.targets = {
             output: place for output, place in zip(update.outputs, update.replaced, strict=False) if place is not None
         }
         self.results = [name for name in self.targets if name in self.made]
 
-    @property
-    def has_scalars(self) -> bool:
-        """Whether it reads operands without dimensions before the elements."""
-        return any(not buffer.shape for buffer in self.operands)
+    def traits(self) -> Iterable[str]:
+        """What the loops over a table ask of it."""
+        has_scalars = any(not buffer.shape for buffer in self.operands)
+        yield f"static constexpr bool has_scalars = {_truth(has_scalars)};  // operands without dimensions"
+        yield f"static constexpr bool has_counts = {_truth(bool(self.update.counts))};  // the number of elements"
+        yield f"static constexpr int passes = {self.passes};  // over the elements, before the update"
 
     def fields(self) -> Iterable[str]:
         """The members of `Numbers`: what is computed once for a tensor."""
@@ -104,17 +133,11 @@ class TableWriter:
 
     def compute(self) -> Iterable[str]:
         """The function that computes them, on the processor."""
-        yield "static bool compute(const double* row, double step, void* const* first, Numbers& numbers) {"
-        for kernel in self.update.before:
-            yield "  {"
-            for let in kernel.lets:
-                assert isinstance(let, Let)
-                yield f"    {self._number(let)}"
-            for store in kernel.stores:
-                yield f"    numbers.{store.buffer} = {spell_value(store.value)};"
-            yield "  }"
+        yield "static bool compute(const double* row, double step, Size count, void* const* first, Numbers& numbers) {"
         for let in self.update.numbers:
             yield f"  {self._number(let)}"
+        for store, target in self.update.scalars:
+            yield f"  numbers.{target.name} = {spell_value(store.value)};"
         for let in self.update.kept:
             yield f"  numbers.{_kept(let)} = {let.name};"
         valid = self.update.outputs[-1]
@@ -126,38 +149,65 @@ class TableWriter:
         return f"const {CPP_TYPES[let.value.dtype]} {let.name} = {value};"
 
     def _loaded(self, load: Load) -> str:
-        if load.buffer in self.made:
-            return f"numbers.{load.buffer}"
+        if load.buffer in self.update.counts:
+            return "count"
         if load.buffer == self.step:
             return "step"
         if load.buffer in self.numbers:
             return f"row[{self.numbers.index(load.buffer)}]"
         return f"*static_cast<const {CPP_TYPES[load.dtype]}*>(first[{self.places[load.buffer]}])"
 
-    def kept(self) -> Iterable[str]:
-        """The numbers that elements need, by their names."""
-        for let in self.update.kept:
-            yield f"  const {CPP_TYPES[let.value.dtype]} {let.name} = numbers.{_kept(let)};"
+    @property
+    def passes(self) -> int:
+        """How often it goes over the elements before it updates them."""
+        return len(self.update.passes)
 
-    def pointers(self) -> Iterable[str]:
-        """The operands, of an array `row` of their addresses."""
-        for access in self._accesses():
+    def spellings(self) -> dict[str, ReducerSpelling]:
+        """How what it reduces is spelled, by name."""
+        reductions = [reduction for of_pass in self.update.passes for reduction in of_pass]
+        return {r.name: row_reducer(r.function, r.value.dtype, self.dialect) for r in reductions}
+
+    def pass_of(self, number: int) -> Pass:
+        """What a pass does; the last one updates."""
+        reductions = self.update.passes[number] if number < self.passes else ()
+        stores = () if number < self.passes else self.update.kernel.stores
+        values = [*(reduction.value for reduction in reductions), *(store.value for store in stores)]
+        late, lets = self.update.needed_in(values)
+        kernel = replace(self.update.kernel, lets=tuple(lets), stores=stores)
+        accesses = [self._in_place(access) for access in accesses_of(kernel, set(), in_parts=False)]
+        needs = {local.name for local in locals_in(*values, *(let.value for let in (*lets, *late)))}
+        kept = [let for let in self.update.kept if let.name in needs]
+        return Pass(reductions, kept, late, lets, accesses)
+
+    def before(self, of_pass: Pass) -> Iterable[str]:
+        """What elements need of a tensor: numbers, reductions, and operands, of an array `row` of their addresses."""
+        for let in of_pass.kept:
+            yield f"  const {CPP_TYPES[let.value.dtype]} {let.name} = numbers.{_kept(let)};"
+        spellings = self.spellings()
+        for late in of_pass.late:
+            is_reduction = isinstance(late, Reduce)
+            made = spellings[late.name].end.format(f"totals.{late.name}") if is_reduction else self._spelled(late)
+            yield f"  const {CPP_TYPES[late.value.dtype]} {late.name} = {made};"
+        for access in of_pass.accesses:
             yield from access.pointer(self._place(access))
 
-    def element(self) -> Iterable[str]:
-        """The update of the element `j`."""
-        accesses = self._accesses()
-        by_name = {access.name: access for access in accesses}
-        for let in (let for let in self.update.kernel.lets if isinstance(let, Let)):
+    def element(self, of_pass: Pass) -> Iterable[str]:
+        """What is computed and stored for the element `j`."""
+        by_name = {access.name: access for access in of_pass.accesses}
+        for let in of_pass.lets:
             read = isinstance(let.value, Load)
-            value = by_name[let.name].element(let.name) if read else spell_value(let.value, self.dialect)
+            value = by_name[let.name].element(let.name) if read else self._spelled(let)
             yield f"    const {CPP_TYPES[let.value.dtype]} {let.name} = {value};"
-        stored = [access for access in accesses if access.stored]
+        stored = [access for access in of_pass.accesses if access.stored]
         for count, (access, store) in enumerate(zip(stored, self._stores(stored), strict=True)):
             yield f"    {access.element(access.name)} = {self._stored(store.value, access.dtype, count)};"
 
-    def _accesses(self) -> list[Access]:
-        return [self._in_place(access) for access in accesses_of(self.update.kernel, set(), in_parts=False)]
+    def reduced(self, reduction: Reduce, into: str) -> Iterable[str]:
+        """Statements that reduce the element `j`."""
+        return reducing_step(self.spellings()[reduction.name], into, self._spelled(reduction), reduction.name)
+
+    def _spelled(self, let: Let | Reduce) -> str:
+        return spell_value(let.value, self.dialect)
 
     def _stores(self, accesses: Sequence[Access]) -> list[Store]:
         stores = {store.buffer: store for store in self.update.kernel.stores}
@@ -188,6 +238,10 @@ class TableWriter:
             kind = CPP_TYPES[self.made[name].dtype]
             yield f"  *static_cast<{kind}*>(first[{self.places[self.targets[name]]}]) = numbers.{name};"
         yield "}"
+
+
+def _truth(value: bool) -> str:
+    return "true" if value else "false"
 
 
 def _kept(let: Let) -> str:

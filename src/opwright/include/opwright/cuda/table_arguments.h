@@ -12,6 +12,10 @@ struct TableOnDevice {
   int64_t count;          // tensors
   int64_t share;          // elements that a block takes at a time
   uint64_t seed;          // of random rounding
+  const int64_t* pieces;  // [tensor] and the end: how many pieces there are before it
+  char* totals;           // [tensor], then [piece]: what is reduced
+  int64_t piece;          // how many elements are reduced together
+  int64_t pass;           // over the elements, before the update
 };
 
 }  // namespace opwright
