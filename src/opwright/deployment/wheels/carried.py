@@ -23,6 +23,7 @@ _OF_OPERATORS = (
         f"opwright.deployment.wheels.runtime.{name}"
         for name in (
             "autograd", "dispatcher", "gpus", "gradients", "layouts", "package", "packaged", "registered", "stamp",
+            "unserved",
         )
     ),
 )  # fmt: skip
