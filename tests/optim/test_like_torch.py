@@ -82,14 +82,3 @@ def test_complex_parameters(name: str) -> None:
         for cls in (getattr(opwright.optim, name), getattr(torch.optim, name))
     )
     torch.testing.assert_close(ours, theirs)
-
-
-def test_a_new_step_is_the_same_kernel_with_another_rate() -> None:
-    optimizer = opwright.optim.SGD([torch.ones(40, 5, requires_grad=True)], lr=0.1, momentum=0.9)
-    optimizer.param_groups[0]["params"][0].grad = torch.ones(40, 5)
-    optimizer.step()
-    before = opwright.optim.SGD.variants.built
-    for count in range(100):
-        optimizer.param_groups[0]["lr"] = 0.1 / (count + 1) if count % 2 else torch.tensor(0.1 / (count + 1))
-        optimizer.step()
-    assert opwright.optim.SGD.variants.built == before

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import re
 import subprocess
 from pathlib import Path
 
@@ -12,10 +11,10 @@ import pytest
 import torch
 
 import opwright
-from opwright.errors import CudaCompilerMissing, DirectoryTaken, NotEjectable, ProjectNameUnusable, SamplesMissing
+from opwright.errors import DirectoryTaken, NotEjectable, ProjectNameUnusable, SamplesMissing
 from opwright.projects import eject
-from opwright.toolchain.gpu.nvrtc import SHIPPED_FLAGS, compile_cuda, find_nvrtc
 from tests.projects import operators
+from tests.projects.compiled_cuda import assert_cuda_compiles
 from tests.suite.nights import mostly_at_night
 
 REPOSITORY = Path(__file__).parents[2]
@@ -79,26 +78,6 @@ def test_sources_are_written_to_be_read(gate):
     assert "x_size_0 == gate_size_0" in text or "gate_size_0 == x_size_0" in text
     assert "opwright_kernels" not in text
     assert not (gate.directory / "csrc" / "opwright" / "pool.h").exists()
-
-
-def assert_cuda_compiles(directory):
-    """NVRTC takes the kernels, g++ what launches them, and the names in one are those in the other."""
-    try:
-        nvrtc = find_nvrtc()
-    except CudaCompilerMissing as missing:
-        pytest.skip(missing.fact)
-    csrc = directory / "csrc"
-    if not (csrc / "cuda").exists():
-        return
-    for kernels in sorted(csrc.glob("cuda/*.cu")):
-        image = compile_cuda(kernels.read_text(), "sm_90", csrc, SHIPPED_FLAGS, name=kernels.name, nvrtc=nvrtc)
-        declared = re.findall(r'extern "C" void (\w+)\(', kernels.with_suffix(".h").read_text())
-        assert declared
-        assert all(name.encode() in image for name in declared)
-    folders = (csrc, Path(__file__).parent / "cuda_runtime", Path(torch.__file__).parent / "include")
-    command = ["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Werror", "-Wno-parentheses", "-Wno-unused-variable"]
-    command += ["-DTORCH_TARGET_VERSION=0x020b000000000000", *(f"-I{folder}" for folder in folders)]
-    subprocess.run([*command, *sorted(csrc.glob("cuda/*.cpp"))], check=True)
 
 
 def test_the_cuda_of_a_project_compiles_without_a_gpu(gate):

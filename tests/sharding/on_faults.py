@@ -28,7 +28,7 @@ def judge_lost(count: int, how: str) -> list[str]:
     dist.barrier()
     if dist.get_rank() == 1:
         if how == "stops":
-            time.sleep(_SECONDS)
+            time.sleep(_SECONDS + 5)
         os._exit(1)
     start = time.monotonic()
     try:

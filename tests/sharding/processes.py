@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 
-def on_mesh(module: str, function: str, count: int, *args: Any, seconds: float) -> list[str]:
+def on_mesh(
+    module: str, function: str, count: int, *args: Any, seconds: float, collective_seconds: float | None = None
+) -> list[str]:
     """Run a function in each process of a mesh, and return the faults that the processes tell.
 
     Args:
@@ -20,11 +22,13 @@ def on_mesh(module: str, function: str, count: int, *args: Any, seconds: float) 
         function: Takes the number of processes and what is given besides, and returns faults.
         count: How many processes.
         args: What it is given besides; values that can be pickled.
-        seconds: When all are ended; the time limit of a collective is half of it.
+        seconds: When all are ended.
+        collective_seconds: The time limit of a collective; half of that if it is not given.
     """
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
-        given = [(module, function, args, rank, count, folder, seconds / 2) for rank in range(count)]
+        limit = seconds / 2 if collective_seconds is None else collective_seconds
+        given = [(module, function, args, rank, count, folder, limit) for rank in range(count)]
         processes = [context.Process(target=_process, args=each, daemon=True) for each in given]
         for process in processes:
             process.start()

@@ -85,8 +85,8 @@ def test_tensors_of_other_meshes_end_in_a_sentence() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.seconds(120)
-@pytest.mark.parametrize(("how", "told"), [("exits", []), ("stops", ["process 1 hung"])])
-def test_the_others_hear_of_a_process_that_is_lost(how: str, told: list[str]) -> None:
-    faults = on_mesh("tests.sharding.on_faults", "judge_lost", 2, how, seconds=40)
-    assert faults == [*told, "process 1 told nothing"]
+@pytest.mark.seconds(300)
+@pytest.mark.parametrize("how", ["exits", "stops"])
+def test_the_others_hear_of_a_process_that_is_lost(how: str) -> None:
+    faults = on_mesh("tests.sharding.on_faults", "judge_lost", 2, how, seconds=250, collective_seconds=30)
+    assert faults == ["process 1 told nothing"]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import opwright
-from opwright.errors import DeploymentUnsupported
+from opwright.errors import DeploymentFailed, DeploymentUnsupported
 
 pytest.importorskip("executorch")
 
@@ -34,7 +34,8 @@ def test_a_model_becomes_a_program_that_computes_what_eager_does(tmp_path):
     assert len(checked.differences) == 2
     expected = torch.load(tmp_path / "out" / "expected.pt", weights_only=True)
     torch.save([each + 1 for each in expected], tmp_path / "out" / "expected.pt")
-    assert not deployment.check().passed
+    with pytest.raises(DeploymentFailed, match="its results differ by 1, 1"):
+        deployment.check()
 
 
 def test_what_it_does_not_take_is_refused(tmp_path):

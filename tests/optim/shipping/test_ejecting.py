@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 import opwright
 from opwright.errors import DirectoryTaken, NotEjectable, SamplesMissing
 from opwright.optim.shipping import planning
+from tests.projects.compiled_cuda import assert_cuda_compiles
 from tests.projects.standalone import Standalone, variables
 
 FLOAT32 = (torch.float32,)
@@ -58,6 +60,24 @@ def test_a_project_is_the_same_each_time_and_reads_well(definitions: Any, tmp_pa
             assert "import opwright" not in text
             assert "from opwright" not in text
     assert "momentum': 0.5" in (once.directory / "tests/test_averaged.py").read_text()
+
+
+def test_the_cuda_of_a_project_compiles_without_a_gpu(definitions: Any, tmp_path: Path) -> None:
+    """NVRTC takes the kernels, g++ what launches them; each knows the names of the other."""
+    ejected = definitions.Averaged.eject(tmp_path / "a", dtypes=FLOAT32, momentum=0.5)
+    csrc = ejected.directory / "csrc"
+    kernels = sorted(csrc.glob("cuda/*.cu"))
+    assert [each.stem for each in kernels] == ["float32", "float32_scaled"]
+    assert_cuda_compiles(ejected.directory)
+    declared = set(re.findall(r'extern "C" void (\w+)\(', "".join(p.read_text() for p in csrc.glob("cuda/*.cpp"))))
+    defined = {name for each in kernels for name in re.findall(r"(\w+)\(const __grid_constant__", each.read_text())}
+    assert declared == defined
+    assert len(declared) == len(kernels)
+    records = ast.literal_eval((ejected.directory / "averaged/built.py").read_text().partition("KERNELS = ")[2])
+    on_gpus = [record for kind, of_kind in records.items() if "device='cuda'" in kind for record in of_kind]
+    assert {record["launch"] for record in on_gpus} == {f"averaged_cuda_{each.stem}_launch" for each in kernels}
+    launchers = "".join(path.read_text() for path in csrc.glob("cuda/*_launch.cpp"))
+    assert all(f'"{record[key]}"' in launchers for record in on_gpus for key in ("name", "launch"))
 
 
 def test_what_cannot_be_ejected_is_refused(definitions: Any, tmp_path: Path) -> None:

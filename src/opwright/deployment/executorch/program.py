@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from opwright.deployment.programs.exported import Exported, OperatorCall
-from opwright.errors import DeploymentFailed, DeploymentUnsupported
+from opwright.errors import DeploymentFailed, DeploymentUnsupported, ToolMissing
 
 MODEL = "model.pte"
 
@@ -29,9 +29,9 @@ def write_program(exported: Exported, folder: Path) -> None:
 
     Raises:
         DeploymentUnsupported: If ExecuTorch does not take what the model does.
+        ToolMissing: If it cannot be imported.
     """
-    to_edge = import_module("executorch.exir").to_edge
-
+    to_edge = _imported("executorch.exir").to_edge
     decompositions: dict[Any, Callable[..., Any]] = {call.node.target: _reference(call) for call in exported.calls}
     try:
         with _quiet():
@@ -45,6 +45,20 @@ def write_program(exported: Exported, folder: Path) -> None:
     (folder / MODEL).write_bytes(made.buffer)
     torch.save(list(exported.inputs), folder / "inputs.pt")
     torch.save(list(exported.expected), folder / "expected.pt")
+
+
+def _imported(module: str) -> Any:
+    """A module of the package, which warns of itself while it is imported.
+
+    Raises:
+        ToolMissing: If it cannot be imported here.
+    """
+    try:
+        with _quiet():
+            return import_module(module)
+    except ImportError as error:
+        fact = f"executorch is installed, and cannot be imported: {' '.join(str(error).split())[:300]}"
+        raise ToolMissing(fact, hint="install the versions of its packages that it asks for") from error
 
 
 def _reference(call: OperatorCall) -> Callable[..., Any]:
@@ -61,9 +75,9 @@ def run_program(folder: Path) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
 
     Raises:
         DeploymentFailed: If ExecuTorch does not run it.
+        ToolMissing: If it cannot be imported.
     """
-    runtime = import_module("executorch.runtime").Runtime
-
+    runtime = _imported("executorch.runtime").Runtime
     inputs, expected = (torch.load(folder / name, weights_only=True) for name in ("inputs.pt", "expected.pt"))
     try:
         with _quiet():

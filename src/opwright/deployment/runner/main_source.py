@@ -51,8 +51,8 @@ _TEXT = Template(r"""// Runs $name without Python. Written by opwright $version.
 //   ./main INPUTS.pt OUTPUTS.pt     a list of tensors that torch.save wrote; torch.load reads what it writes
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/view_as_real.h>
-#include <torch/csrc/jit/serialization/pickle.h>
 $includes
 
 #include <algorithm>
@@ -66,6 +66,12 @@ $includes
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+// As in torch/csrc/jit/serialization/pickle.h, which takes three times as long to compile as all of this program.
+namespace torch::jit {
+TORCH_API std::vector<char> pickle_save(const c10::IValue& value);
+TORCH_API c10::IValue pickle_load(const std::vector<char>& data);
+}  // namespace torch::jit
 
 $model
 

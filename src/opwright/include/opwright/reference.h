@@ -2,7 +2,6 @@
 // they take every dtype and record gradients. It is compiled against libtorch of one version.
 #pragma once
 
-#include <ATen/ScalarOps.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
@@ -40,13 +39,6 @@ inline Value optional_tensors(std::initializer_list<Value> items) {
   return list;
 }
 
-// A number where an operation takes a tensor: one that does not promote the others, as Python passes it.
-inline Value wrapped(const at::Scalar& number) {
-  at::Tensor tensor = c10::scalar_to_tensor(number);
-  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return tensor;
-}
-
 // Call an operation; arguments that are left out at the end are the schema's too.
 inline Values call(const char* name, const char* overload, std::initializer_list<Given> given) {
   const auto operation = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
@@ -61,6 +53,13 @@ inline Values call(const char* name, const char* overload, std::initializer_list
   operation.callBoxed(&stack);
   return stack;
 }
+// A number where an operation takes a tensor: one that does not promote the others, as Python passes it.
+inline Value wrapped(const at::Scalar& number) {
+  const at::Tensor tensor = call("aten::scalar_tensor", "", {Value(number), Value(int64_t(number.type()))})[0].toTensor();
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
+}
+
 // The only result; of an operation that returns a list, the list's tensors.
 inline Value the(Values made) { return std::move(made.at(0)); }
 inline Values listed(const Value& made) {

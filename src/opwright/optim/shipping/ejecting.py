@@ -1,13 +1,13 @@
 """eject: an optimizer → a project of its own, which builds and passes its tests without opwright.
 
-optimizer → kernels of the steps that it takes → files: C++, the definition, what runs it, tests, a README
+optimizer → kernels of the steps that it takes → files: C++, CUDA, the definition, what runs it, tests, a README
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from pprint import pformat
 from typing import Any
@@ -20,6 +20,7 @@ from opwright.explain.format_cpp import format_cpp
 from opwright.operators.reference_text import ReferenceText, reference_text, spell
 from opwright.optim.kinds import Kind
 from opwright.optim.serving.kernels import TableVariant
+from opwright.optim.shipping.ejected_cuda import cuda_files, name_of, record_of
 from opwright.optim.shipping.packaged_optimizers import optimizer as packaged
 from opwright.optim.shipping.planning import Kernels, kernels_of
 from opwright.optim.stepping import SteppingOptimizer
@@ -84,8 +85,13 @@ def eject_optimizer(
             raise NotEjectable(fact, place=place, hint="give a number, a string, a bool, or a tuple of these")
     definition = _definition(cls)
     kernels = kernels_of(cls, dtypes, hyper)
-    labels = _labels(kernels)
-    files = _files(_Subject(cls, name, _origin(cls, place), dict(hyper), dtypes, definition, kernels, labels))
+    labels = _labels(
+        (kind, variant.name, isinstance(variant, TableVariant))
+        for kind, variants in kernels.by_kind.items()
+        for variant in variants
+    )
+    on_gpus = _labels((kind, derived.source.name, True) for kind, derived in kernels.on_gpus)
+    files = _files(_Subject(cls, name, _origin(cls, place), dict(hyper), dtypes, definition, kernels, labels, on_gpus))
     write_files(target, files)
     return EjectedOptimizer(name, target, tuple(files), dict(labels.values()))
 
@@ -100,6 +106,7 @@ class _Subject:
     definition: ReferenceText
     kernels: Kernels
     labels: Mapping[str, tuple[str, str]]
+    on_gpus: Mapping[str, tuple[str, str]]
 
 
 def _definition(cls: type[SteppingOptimizer]) -> ReferenceText:
@@ -115,18 +122,21 @@ def _origin(cls: type[SteppingOptimizer], place: Place) -> str:
     return f"Written by opwright {VERSION} from {cls.__qualname__} at {Path(place.file).name}:{place.line}."
 
 
-def _labels(kernels: Kernels) -> dict[str, tuple[str, str]]:
-    """For each source, by its name: what its file is called, and what it is for."""
+def _labels(kernels: Iterable[tuple[Kind, str, bool]]) -> dict[str, tuple[str, str]]:
+    """For each source, by its name: what its file is called, and what it is for.
+
+    Args:
+        kernels: For each, a kind that it serves, its name, and whether it is for all parameters together.
+    """
     labels: dict[str, tuple[str, str]] = {}
     taken: dict[str, int] = {}
-    for kind, variants in kernels.by_kind.items():
-        for variant in variants:
-            if variant.name not in labels:
-                words, what = _described(kind, together=isinstance(variant, TableVariant))
-                label = "_".join(words)
-                taken[label] = taken.get(label, 0) + 1
-                suffix = f"_{taken[label]}" if taken[label] > 1 else ""
-                labels[variant.name] = f"{label}{suffix}", what
+    for kind, name, together in kernels:
+        if name not in labels:
+            words, what = _described(kind, together=together)
+            label = "_".join(words)
+            taken[label] = taken.get(label, 0) + 1
+            suffix = f"_{taken[label]}" if taken[label] > 1 else ""
+            labels[name] = f"{label}{suffix}", what
     return labels
 
 
@@ -184,6 +194,7 @@ def _files(subject: _Subject) -> dict[str, str]:
         "hyper": next(iter(subject.cls.definition.hyper), ""),
         "definition": subject.definition.functions[class_name],
         "kernels": list(subject.labels.values()),
+        "on_gpus": list(subject.on_gpus.values()),
         "lines": sum(len(module.splitlines()) for module in runtime.values()),
         "constants": ", ".join(
             f"`{each}`" for each in dict.fromkeys(n for kind in subject.kernels.by_kind for n, _ in kind.constants)
@@ -195,7 +206,11 @@ def _files(subject: _Subject) -> dict[str, str]:
 
 
 def _sources(subject: _Subject) -> dict[str, str]:
-    sources, headers = {}, set[str]()
+    on_gpus = {derived.source.name: derived.source for _, derived in subject.kernels.on_gpus}
+    openings = {name: _opening(subject, f"{what}, on a GPU") for name, (_, what) in subject.on_gpus.items()}
+    labels = {name: label for name, (label, _) in subject.on_gpus.items()}
+    cuda = cuda_files(subject.name, tuple(on_gpus.values()), openings, labels)
+    sources, headers = {f"csrc/{path}": text for path, text in cuda.items()}, set[str]()
     for source in subject.kernels.sources:
         label, what = subject.labels[source.name]
         used = (_TABLE,) if f'"opwright/{_TABLE}"' in source.text else headers_for(source.text)
@@ -203,9 +218,13 @@ def _sources(subject: _Subject) -> dict[str, str]:
         includes = "".join(f'#include "opwright/{header}"\n' for header in used)
         text = _INCLUDE.sub("", source.text).replace(source.name, f"{subject.name}_{label}")
         body = text.partition("namespace opwright")[1:]
-        opening = f"// {subject.cls.__name__} of {what}.\n// {subject.origin}\n"
+        opening = _opening(subject, what)
         sources[f"csrc/{label}.cpp"] = format_cpp(f"{opening}{includes}\n{''.join(body)}")
     return {**sources, **{f"csrc/{path}": text for path, text in vendored(tuple(sorted(headers))).items()}}
+
+
+def _opening(subject: _Subject, what: str) -> str:
+    return f"// {subject.cls.__name__} of {what}.\n// {subject.origin}\n"
 
 
 def _built(subject: _Subject) -> str:
@@ -214,6 +233,9 @@ def _built(subject: _Subject) -> str:
         kind: [{**record, "name": f"{subject.name}_{subject.labels[record['name']][0]}"} for record in of_kind]
         for kind, of_kind in subject.kernels.records().items()
     }
+    for kind, derived in subject.kernels.on_gpus:
+        name = name_of(subject.name, subject.on_gpus[derived.source.name][0])
+        records.setdefault(repr(replace(kind, device="cuda")), []).append(record_of(derived, name))
     lines = [line for kind, of_kind in records.items() for line in _of_kind(kind, of_kind)]
     opening = '"""For each kind of parameters, the kernels that may serve it, and what they are given."""'
     return "\n".join([opening, "", "KERNELS = {", *lines, "}", ""])

@@ -23,6 +23,15 @@ from opwright.optim.kinds import Kind
 from opwright.optim.serving.kernels import TensorVariant, Variant, Wanted, of_any_sizes, table_variant
 from opwright.optim.stepping import SteppingOptimizer, optimizer_class
 
+
+class AllGpus:
+    """All GPUs: the kernels of a project were compiled for those that are where it was built."""
+
+    def serve(self, index: int) -> bool:
+        """Whether kernels run on a GPU."""
+        return True
+
+
 Records = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
@@ -46,7 +55,7 @@ def optimizer(
 
 
 def equip(
-    made: type[SteppingOptimizer], package: str, records: Records, namespace: str, gpus: Gpus | None = None
+    made: type[SteppingOptimizer], package: str, records: Records, namespace: str, gpus: Gpus | AllGpus | None = None
 ) -> None:
     """Give an optimizer of a package its kernels.
 
@@ -90,7 +99,7 @@ class PackagedKernels:
         self._found: dict[str, list[Variant]] = {}
         self._said: set[str] = set()
 
-    def equip(self, package: str, records: Records, find: Callable[[str], Any], gpus: Gpus | None) -> None:
+    def equip(self, package: str, records: Records, find: Callable[[str], Any], gpus: Gpus | AllGpus | None) -> None:
         """Serve from now on.
 
         Args:

@@ -139,7 +139,7 @@ def kernels_of(cls: type[SteppingOptimizer], dtypes: Sequence[torch.dtype], hype
     Raises:
         SamplesMissing: If there is nothing to take steps with.
     """
-    return _found(cls, _tried(cls, cls, dtypes, hyper))
+    return _found(cls, _tried(cls, cls, dtypes, hyper), for_gpus=True)
 
 
 def _found(cls: type[SteppingOptimizer], makers: Sequence[_Maker], *, for_gpus: bool = False) -> Kernels:
