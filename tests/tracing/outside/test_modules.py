@@ -183,3 +183,32 @@ def test_a_change_is_seen_or_does_not_matter(change: str, extension: Any) -> Non
     again = Outside(weakref.ref(module), read=reads_of_module)
     assert (in_python.failing() is None) is (in_cpp is in_python)
     assert [id(x) for x in again.now().found() or ()] == [id(x) for x in in_cpp.found() or ()]
+
+
+class Loaded(nn.Module):
+    """A model with an attribute that is read by a computed name."""
+
+    one = 1.0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Read it."""
+        return x * getattr(self, "".join(["o", "ne"]))
+
+
+class Naming(Loaded):
+    """One whose forward reads the names that it is loaded by."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Read them."""
+        return x * len(self._no_split_modules[0]) * super().forward(x)
+
+
+@pytest.mark.parametrize(("kind", "is_same"), [(Loaded, True), (Naming, False)])
+def test_what_a_model_is_loaded_by_counts_where_code_names_it(kind: type[Loaded], is_same: bool) -> None:
+    identities = []
+    for names in (["a", "bc"], ["bc", "a"]):
+        module = kind()
+        module._no_split_modules = names  # as transformers' models have
+        identities.append(Outside(weakref.ref(module), read=reads_of_module).now().identity)
+    assert identities[0] is not None
+    assert (identities[0] == identities[1]) == is_same

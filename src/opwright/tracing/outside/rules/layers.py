@@ -21,6 +21,12 @@ from opwright.tracing.outside.walk import Layers, Walk, Way
 
 _OF_TORCH = frozenset(vars(torch.nn.Module())) - {"training"}
 BOOKKEEPING = _OF_TORCH | {"_compiled_call_impl"}  # attributes that are not a module's own
+# What transformers' models note for loading, saving and placing them. Sets of names, in another order in each process.
+_OF_LOADING = frozenset({
+    "_keep_in_fp32_modules", "_keep_in_fp32_modules_strict", "_keys_to_ignore_on_load_missing",
+    "_keys_to_ignore_on_load_unexpected", "_keys_to_ignore_on_save", "_no_split_modules", "_skip_keys_device_placement",
+    "all_tied_weights_keys",
+})  # fmt: skip
 _HOOKS = frozenset(name for name in _OF_TORCH if name.endswith("_hooks"))
 _RUN_BY_CALLS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _GLOBAL_HOOKS = tuple(name for name in vars(torch_module) if name.startswith("_global_") and name.endswith("_hooks"))
@@ -82,7 +88,8 @@ def _served(walk: Walk, layers: Layers, value: Any, way: Way) -> Guard:
     inner = [_part(walk, held, part, way) for part in _PARTS]
     if not is_served:  # a call of the served module itself runs its hooks
         inner += [_hooks(walk, layers, held[name], way.member(Fetch.ITEM, name)) for name in _RUN_BY_CALLS]
-    inner += [walk.describe(held[name], way.member(Fetch.ITEM, name)) for name in sorted(named - BOOKKEEPING)]
+    unread = BOOKKEEPING | (_OF_LOADING - walk.names)  # these only where code names them
+    inner += [walk.describe(held[name], way.member(Fetch.ITEM, name)) for name in sorted(named - unread)]
     if walk.every_name:
         inner.append(walk.describe(tuple(held), way.to(Fetch.KEYS, None, f"attributes of {way.label}")))
     inner += _hiding(walk, value, way)
