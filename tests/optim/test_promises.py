@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from typing import Any
 
@@ -150,3 +151,18 @@ def test_a_user_writes_the_function_and_nothing_else() -> None:
     made, right = Heavy(parameters(SHAPES)), torch.optim.SGD(parameters(SHAPES), lr=0.1, momentum=0.9)
     torch.testing.assert_close(train(made, 4), train(right, 4))
     assert isinstance(made, torch.optim.Optimizer)
+
+
+def test_signatures_name_hyper_parameters() -> None:
+    names = list(inspect.signature(AdamW).parameters)
+    assert names[:4] == ["params", "lr", "betas", "eps"]
+    assert "max_grad_norm" in names
+    assert inspect.signature(AdamW).parameters["betas"].default == (0.9, 0.999)
+    assert "hyper" not in names
+
+    class Mine(AdamW):
+        def __init__(self, params: Any, speed: float) -> None:
+            super().__init__(params, lr=speed)
+
+    assert list(inspect.signature(Mine).parameters) == ["params", "speed"]
+    assert list(inspect.signature(type("Same", (AdamW,), {})).parameters) == names

@@ -2,7 +2,8 @@
 
 Every section of docs/README.md becomes a caption, with the pages that it links to below it. On other pages, the comment
 `<!-- pages: decisions/0*.md -->` becomes a list of the pages that match. A link to the sources of the gallery leads to
-the gallery that the build made of them, and one from its header to a file leads to the page of that file.
+the gallery that the build made of them; the list of files in its header is for readers of the repository, and left out
+there, where pictures lead to the pages.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sphinx.application import Sphinx
 
 INDEX = "docs/README"
 _GALLERY = re.compile(r"\((?:\.\./)*examples/gallery/GALLERY_HEADER\.rst\)")
-_EXAMPLE = re.compile(r"`([^`<]+) <(plot_\w+)\.py>`_")
+_EXAMPLES = re.compile(r"(?:^- `[^`<]+ <plot_\w+\.py>`_\n)+", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#\s]+\.(?:md|rst))\)")
 _PAGES = re.compile(r"<!-- pages: (\S+) -->")
 _TREE = "\n```{{toctree}}\n:maxdepth: 1\n{options}\n{entries}\n```\n"
@@ -25,7 +26,7 @@ def add_contents(app: Sphinx, name: str, text: list[str]) -> None:
     """Add the trees of the index, and lists where a page asks for them."""
     text[0] = _GALLERY.sub("(/docs/gallery/index.rst)", text[0])
     if name == "docs/gallery/index":
-        text[0] = _EXAMPLE.sub(r":doc:`\1 <\2>`", text[0])
+        text[0] = _EXAMPLES.sub("", text[0])
     if name == INDEX:
         text[0] += "".join(section_tree(section) for section in re.split(r"^## ", text[0], flags=re.MULTILINE)[1:])
     text[0] = _PAGES.sub(lambda found: tree("", ":glob:", [found[1].removesuffix(".md")]), text[0])

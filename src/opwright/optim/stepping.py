@@ -21,6 +21,7 @@ from opwright.optim.serving.entries import Manner
 from opwright.optim.serving.kernels import Kernels
 from opwright.optim.serving.parts import same_everywhere
 from opwright.optim.serving.plan import Plan
+from opwright.optim.signatures import OptimizerSignature
 
 _HALVES = (torch.bfloat16, torch.float16)
 _ROUNDING = "rounding"  # in a state_dict: the seed of random rounding, and how often it was used
@@ -372,6 +373,7 @@ def optimizer_class(base: type[Base], definition: Definition, variants: Kernels)
         "__module__": function.__module__,
         "__qualname__": function.__qualname__,
         "__doc__": function.__doc__,
+        "__signature__": OptimizerSignature(base.__init__, definition),
         "definition": definition,
         "variants": variants,
     }

@@ -23,6 +23,7 @@ _OF_OPERATORS = (
         f"opwright.deployment.wheels.runtime.{name}"
         for name in (
             "autograd", "dispatcher", "gpus", "gradients", "layouts", "package", "packaged", "registered", "stamp",
+            "unserved",
         )
     ),
 )  # fmt: skip
@@ -34,9 +35,9 @@ _OF_OPTIMIZERS = (
     *(
         f"opwright.optim.{name}"
         for name in (
-            "clipping", "definition", "examine", "functional", "hyper", "kinds", "options", "rounding", "stepping",
-            "serving.buckets", "serving.entries", "serving.kernels", "serving.parts", "serving.plan", "serving.tables",
-            "shipping.packaged_optimizers",
+            "clipping", "definition", "examine", "functional", "hyper", "kinds", "options", "rounding", "signatures",
+            "stepping", "serving.buckets", "serving.entries", "serving.kernels", "serving.parts", "serving.plan",
+            "serving.tables", "shipping.packaged_optimizers",
         )
     ),
 )  # fmt: skip

@@ -1,6 +1,7 @@
 """What a packaged operator does when its kernels decline, without a library: its kernels here are Python."""
 
 import pydoc
+import warnings
 
 import pytest
 import torch
@@ -8,6 +9,8 @@ import torch.nn.functional as F  # noqa: N812
 
 from opwright.deployment.wheels.runtime.packaged import PackagedOperator
 from opwright.deployment.wheels.runtime.variant import Variant
+
+pytestmark = pytest.mark.filterwarnings("ignore:no kernel of mine:RuntimeWarning")  # calls that no kernel takes
 
 NOTHING = {
     "rung": "cpp",
@@ -142,3 +145,25 @@ def test_help_shows_the_signature_and_a_wrong_call_names_the_function():
         operator(torch.ones(3))
     held = type("Holder", (), {"scaled": operator})().scaled
     assert held(torch.ones(3), 2.0).tolist() == [2.0] * 3
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_call_without_a_kernel_is_told_once_for_each_kind(recorded):
+    operator = packaged(forward=torch.sin)
+    said = []
+    for call in ((torch.randn(3), False), (torch.randn(3), True), (torch.randn(5), True), (torch.randn(1), True)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            operator(call[0].requires_grad_(recorded), *call[1:])
+        said += [(str(each.message), each.filename) for each in caught]
+    assert [message.partition(":")[0] for message, _ in said] == ["no kernel of mine"] * 2
+    assert "was built for (float32[n], True): the function runs as written" in said[0][0]
+    assert "(float32[1], True)" in said[1][0]
+    assert {file for _, file in said} == {__file__}
+
+
+def test_nothing_is_told_of_a_device_without_kernels():
+    operator = PackagedOperator("mine::sometimes", sometimes, [variant("cuda", forward=torch.cos)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        operator(torch.randn(3), False)

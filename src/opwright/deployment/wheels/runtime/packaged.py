@@ -24,6 +24,7 @@ from opwright.deployment.wheels.runtime.autograd import Declined, KernelNode, Wh
 from opwright.deployment.wheels.runtime.gpus import Gpus
 from opwright.deployment.wheels.runtime.gradients import gradients_by_reference
 from opwright.deployment.wheels.runtime.layouts import Layouts
+from opwright.deployment.wheels.runtime.unserved import Unserved
 from opwright.deployment.wheels.runtime.variant import Variant
 from opwright.tracing.interface.orders import in_order, order_of
 
@@ -65,6 +66,7 @@ class PackagedOperator:
         self._layouts = Layouts(self.run_reference)
         self._by_keyword = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         self._gpus = gpus
+        self._told = Unserved(name)
         self._recording = [variant for variant in self.variants if variant.backward is not None]
         # Those that keep nothing for a backward pass are asked first where there will be none.
         self._plain = sorted(self.variants, key=lambda variant: variant.backward is not None)
@@ -130,7 +132,7 @@ class PackagedOperator:
         try:
             made = KernelNode.apply(self, fitting, *arguments)  # type: ignore[no-untyped-call]
         except Declined:
-            return self.run_reference(*arguments), "composed"
+            return self._unserved(arguments, device, calls=2), "composed"
         return made, fitting[0].rung
 
     def _serve_forward(self, arguments: Sequence[Any], device: str) -> tuple[Any, Rung]:
@@ -138,7 +140,19 @@ class PackagedOperator:
             made = self.run(variant, arguments) if variant.device == device else None
             if made is not None:
                 return made[0] if variant.outputs == 1 else made[: variant.outputs], variant.rung
-        return self.run_reference(*arguments), "composed"
+        return self._unserved(arguments, device, calls=3), "composed"
+
+    def _unserved(self, arguments: Sequence[Any], device: str, calls: int) -> Any:
+        """Run the reference where a kernel could be expected; without any for the device, that was said before.
+
+        Args:
+            arguments: Of the call.
+            device: The type of the device whose kernels could serve.
+            calls: How many of this class's functions are between the user's call and this one.
+        """
+        if any(variant.device == device for variant in self.variants):
+            self._told.tell(arguments, stacklevel=calls + 2)
+        return self.run_reference(*arguments)
 
     def run(self, variant: Variant, arguments: Sequence[Any]) -> tuple[torch.Tensor, ...] | None:
         """What a variant makes, its results laid out as the reference would; None if it does not take the arguments."""
