@@ -6,8 +6,13 @@ place k another value.
 
 from __future__ import annotations
 
+import decimal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
+
+import torch
 
 VALUES = ("0.5", "1.5", "2.0", "-3.0", "0.25", "-0.0")
 PREAMBLE = """
@@ -441,6 +446,26 @@ READS: dict[str, Read] = {
         "(2.0 if isinstance(ac{i}, Ab{i}) else {v})",
         "Ab{i}.register(Ac{i})",
     ),
+    "class that is registered later with one of Python's": Read(
+        "import collections.abc\nclass Ad{i}: pass\nad{i} = Ad{i}()",
+        "(2.0 if isinstance(ad{i}, collections.abc.Sequence) else {v})",
+        "collections.abc.Sequence.register(Ad{i})",
+    ),
+    "class that is registered later with a derived one": Read(
+        "import collections.abc\nclass Ae{i}: pass\nae{i} = Ae{i}()",
+        "(2.0 if isinstance(ae{i}, collections.abc.Collection) else {v})",
+        "collections.abc.MutableSequence.register(Ae{i})",
+    ),
+    "method of tensors": Read("", "x.sigmoid()", "torch.Tensor.sigmoid = lambda self: self * value"),
+    "operator of tensors": Read("", "(x ** 2)", "torch.Tensor.__pow__ = lambda self, k: self * (value * k)"),
+    "attribute that the class of tensors gets": Read(
+        "", "getattr(torch.Tensor, 'scale_{i}', {v})", "torch.Tensor.scale_{i} = value"
+    ),
+    "what a method of tensors reads": Read(
+        "tm{i} = {v}\ntorch.Tensor.scaled_{i} = lambda self: self * tm{i}",
+        "x.scaled_{i}()",
+        "global tm{i}; tm{i} = value",
+    ),
     "value of an enum, in place": Read(
         "class Ev{i}(enum.Enum):\n    A = (1.0, [{v}])", "Ev{i}.A.value[1][0]", "Ev{i}.A.value[1][0] = value"
     ),
@@ -484,6 +509,23 @@ READS: dict[str, Read] = {
         "pm{i}.v = value",
     ),
 }  # fmt: skip
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    """Set back, at the end of the block, what changes leave in torch and Python."""
+    members = dict(vars(torch.Tensor))
+    try:
+        yield
+    finally:
+        torch.set_grad_enabled(True)
+        torch.set_autocast_dtype("cpu", torch.bfloat16)
+        decimal.setcontext(decimal.Context())
+        for name in [name for name in vars(torch.Tensor) if name not in members]:
+            delattr(torch.Tensor, name)
+        for name, member in members.items():
+            if vars(torch.Tensor)[name] is not member:
+                setattr(torch.Tensor, name, member)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from random import Random
 import torch
 
 import opwright
-from tests.outside_program import READS, random_outside_program
+from tests.outside_program import READS, random_outside_program, undone
 
 _NUMBERS = (0.5, 1.5, 2.0, -3.0, 0.25, -0.0)
 
@@ -55,11 +55,10 @@ def main(first: int, count: int, salt: int) -> int:
     wrong = []
     for seed in range(first, first + count):
         try:
-            wrong += run(seed, salt)
+            with undone():
+                wrong += run(seed, salt)
         except Exception:
             wrong.append(f"program {seed}\n{traceback.format_exc()}")
-        finally:
-            torch.set_grad_enabled(True)
     print("\n".join(wrong))
     print(f"{count} programs, {len(wrong)} wrong")
     return bool(wrong)

@@ -5,11 +5,16 @@ Each case is a random function of several outputs, most of which have infinite d
 
 import itertools
 import random as numbers
+import sys
+from dataclasses import replace
 
 import pytest
 import torch
 
 import opwright
+from opwright.binding.variants.states import OutsideChanged
+from opwright.operators.base import BaseOperator
+from tests.quiet_settings import quiet_settings
 from tests.suite.nights import mostly_at_night
 
 SINGULAR = (
@@ -114,3 +119,37 @@ def test_compiled():
     x, y = torch.zeros(4, requires_grad=True), torch.ones(4, requires_grad=True)
     compiled = torch.compile(lambda x, y: parted(x, y)[1].sum(), backend="aot_eager", fullgraph=True)
     torch.testing.assert_close(torch.autograd.grad(compiled(x, y), x)[0], torch.full((4,), 2.0))
+
+
+FACTOR = 3.0
+
+
+def several(x, y):
+    return x.sqrt() * y, x * FACTOR, y.exp()
+
+
+@pytest.mark.parametrize("at", [0.5, 0.0])
+@pytest.mark.parametrize("tape", ["now", "off"])
+def test_what_changed_since_the_call_does_not_change_its_gradients(at, tape, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "FACTOR", 3.0)
+    operator = BaseOperator(several, settings=replace(quiet_settings(optimized=False), tape=tape))
+    expected = gradients(several, [1], at=at)
+
+    def found(*used, order=1):
+        leaves = [torch.full((4,), at, requires_grad=True) for _ in range(2)]
+        outputs = operator(*leaves)
+        monkeypatch.setattr(sys.modules[__name__], "FACTOR", 5.0)
+        try:
+            total = sum((outputs[position] * (position + 1)).sum() for position in used)
+            return torch.autograd.grad(total, leaves, create_graph=order > 1, allow_unused=True)
+        finally:
+            monkeypatch.setattr(sys.modules[__name__], "FACTOR", 3.0)
+
+    assert_alike(gradients(operator, [0, 1, 2], at=at), gradients(several, [0, 1, 2], at=at))
+    if at:
+        assert_alike(found(1), expected)
+    else:  # zero times an infinite derivative
+        with pytest.raises(OutsideChanged, match="FACTOR"):
+            found(1)
+    with pytest.raises(OutsideChanged, match="FACTOR"):
+        found(1, order=2)

@@ -11,6 +11,7 @@ from typing import Any
 
 from torch.utils._pytree import TreeSpec
 
+from opwright.binding.autograd.after_changes import differentiated
 from opwright.binding.environment import PLAIN_TYPES
 from opwright.binding.structures import NotTold, spec_of
 from opwright.binding.variants.kinds import Key, constant_key
@@ -133,7 +134,7 @@ class Tape:
         constants = variant.constants
         every = [constants.get(position, argument) for position, argument in enumerate(arguments)]
         flowing = [cotangent for cotangent in cotangents if cotangent is not None]
-        found = variant.differentiate(every, [*flowing, *plan.saved.given(intermediates)], plan)
+        found = differentiated(variant, every, flowing, intermediates, plan)
         gradients = dict(zip(plan.gradients, found, strict=True))
         return [gradients.get(position) for position in wanted]
 

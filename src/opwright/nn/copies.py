@@ -17,9 +17,9 @@ import torch
 from torch import nn
 
 from opwright.tracing.outside.guard import ABSENT, slots_of_class
-from opwright.tracing.outside.layers import BOOKKEEPING
 from opwright.tracing.outside.plain import are_same, is_plain
 from opwright.tracing.outside.purity import is_installed
+from opwright.tracing.outside.rules.layers import BOOKKEEPING
 
 _MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
 _SEQUENCES = (list, set, collections.deque)

@@ -8,15 +8,11 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
+from opwright.binding.autograd.after_changes import differentiated
+from opwright.binding.autograd.kernels import Declined, run_backward, run_variant
 from opwright.binding.autograd.redraw import Draw, drawn_again
 from opwright.binding.environment import is_asked_for, is_transformed
 from opwright.binding.variants.variant import Saved, Variant
-from opwright.tracing.interface.memory import lie_row_by_row
-from opwright.tracing.interface.orders import orders_of
-
-
-class Declined(Exception):
-    """The guards of every loaded variant fail for these arguments."""
 
 
 class OperatorFunction(Function):
@@ -27,7 +23,7 @@ class OperatorFunction(Function):
         """Run the forward kernel and save what the backward pass reads."""
         for variant in variants:
             draw = Draw.here() if variant.is_random else None
-            made = _run_variant(variant, arguments)
+            made = run_variant(variant, arguments)
             if made is not None:
                 break
         else:
@@ -72,8 +68,8 @@ class OperatorFunction(Function):
             found = _run_backward(ctx, cotangents, variant)
         if found is None:
             with drawn_again(getattr(ctx, "draw", None)):
-                given = plan.saved.given(_intermediates(ctx, variant))
-                found = variant.differentiate(_arguments(ctx, variant), [*cotangents, *given], plan)
+                given = _arguments(ctx, variant), cotangents, _intermediates(ctx, variant)
+                found = differentiated(variant, *given, plan)
         if variant.wants_all_gradients and plan is variant.plan:
             return (None, *found)
         gradients: list[torch.Tensor | None] = [None] * len(ctx.needs_input_grad)
@@ -99,36 +95,6 @@ class Chosen:
 
 # `Function.apply` without its test for function transforms, which the caller has made already.
 apply: Callable[..., Any] = super(Function, OperatorFunction).apply
-
-
-def run_forward(variants: Iterable[Variant], arguments: Sequence[Any]) -> tuple[Variant, Sequence[torch.Tensor]]:
-    """Run the first variant that takes the arguments; its results are outputs, then intermediates.
-
-    Raises:
-        Declined: If none does.
-    """
-    for variant in variants:
-        made = _run_variant(variant, arguments)
-        if made is not None:
-            return variant, made
-    raise Declined
-
-
-def _run_variant(variant: Variant, arguments: Sequence[Any]) -> Sequence[torch.Tensor] | None:
-    """Outputs, then intermediates; None if a guard of the variant fails."""
-    if variant.needs_row_major and not lie_row_by_row(arguments, whole_memory=variant.plan.needs_whole_memory):
-        return None
-    if variant.plan.orders != orders_of(arguments):
-        return None
-    if variant.only_tensors:
-        made = variant.forward(*arguments)
-    elif all(guard.holds(arguments[p].item()) for p, guard in variant.plan.number_guards):
-        made = variant.forward(*[arguments[position] for position in variant.plan.tensors])
-    else:
-        return None
-    if variant.forward_single:
-        return None if made is None else (made,)
-    return None if made[0] is None else made
 
 
 def some_missing(cotangents: Sequence[torch.Tensor | None]) -> bool:
@@ -164,19 +130,12 @@ def _unchanged(tensor: torch.Tensor, version: int) -> torch.Tensor:
 
 def _run_backward(ctx: Any, cotangents: Sequence[Any], variant: Variant) -> Sequence[Any] | None:
     """Run the backward kernel; None if it falls through, because an allocation failed."""
-    saved = ctx.saved_tensors
-    assert variant.backward is not None
-    read = saved if variant.backward_reads is None else [saved[position] for position in variant.backward_reads]
-    if variant.plan.saved.sizes:
-        plan = variant.plan.saved
+    saved, plan = ctx.saved_tensors, variant.plan.saved
+    sizes: Sequence[int] = ()
+    if plan.sizes:
         kept = dict(zip(plan.contributing, saved, strict=False))
         sizes = [_size(ctx, kept, position, dimension) for position, dimension in plan.sizes]
-        found = variant.backward(*read, *cotangents, *sizes)
-    else:
-        found = variant.backward(*read, *cotangents)
-    if variant.backward_single:
-        return None if found is None else (found,)
-    return None if found[0] is None else found
+    return run_backward(variant, saved, cotangents, sizes)
 
 
 def _size(ctx: Any, kept: dict[int, torch.Tensor], position: int, dimension: int) -> int:

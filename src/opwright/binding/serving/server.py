@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from opwright.binding.autograd.node import Chosen, Declined, apply, run_forward
+from opwright.binding.autograd.kernels import Declined, run_forward
+from opwright.binding.autograd.node import Chosen, apply
 from opwright.binding.dispatcher.autocast import is_autocast
 from opwright.binding.environment import (
     PLAIN_TYPES,

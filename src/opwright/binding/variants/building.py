@@ -122,13 +122,13 @@ class Builds:
 
         self._begun[kind] = plan, Building(timed) if beside else timed
 
-    def pass_by(self, kind: Key) -> None:
-        """Look whether there is a build that an earlier call has waited for.
+    def pass_by(self, kind: Key, patience_s: float | None) -> None:
+        """Look whether there is a build that an earlier call has waited for; without limit, each call waits.
 
         Raises:
             StillBuilding: If there is.
         """
-        building = self._begun[kind][1] if kind in self._begun else None
+        building = self._begun[kind][1] if kind in self._begun and patience_s is not None else None
         if isinstance(building, Building) and building.is_here and not building.wait(0.0):
             raise _still_building()
 
@@ -148,6 +148,11 @@ class Builds:
             raise _still_building()
         del self._begun[kind]
         return plan, building.libraries() if isinstance(building, Building) else building()
+
+
+def patience_of(settings: Settings, *, pinned: bool) -> float | None:
+    """How many seconds a call waits for its kernels; None for as long as they take, as pinned and strict calls do."""
+    return None if pinned or settings.strict else settings.patience_s
 
 
 def _still_building() -> StillBuilding:

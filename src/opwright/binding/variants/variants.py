@@ -13,7 +13,7 @@ import torch
 from opwright.binding.native import native
 from opwright.binding.rungs import RungName
 from opwright.binding.tape import Entry, Flat, Tape, Varying
-from opwright.binding.variants.building import Builds, build_of
+from opwright.binding.variants.building import Builds, build_of, patience_of
 from opwright.binding.variants.kinds import Key, are_constants, call_of, kind_of
 from opwright.binding.variants.records import record_key
 from opwright.binding.variants.refusals import find_refusal, record_refusal
@@ -210,8 +210,7 @@ class Variants:
                 raise self._refusals[kind].again()
             if kind in self._left_kinds and not pinned:
                 raise _one_operation()
-            if not _waits(settings, pinned):
-                self._builds.pass_by(kind)
+            self._builds.pass_by(kind, patience_of(settings, pinned=pinned))
             known = self.by_call.get(way, ())
             if known is not tried:
                 return False
@@ -245,7 +244,7 @@ class Variants:
     def _derived(
         self, kind: Key, arguments: Sequence[Any], settings: Settings, derive: Callable[[], Plan], *, pinned: bool
     ) -> Variant:
-        begun, patience_s = time.monotonic(), None if _waits(settings, pinned) else settings.patience_s
+        begun, patience_s = time.monotonic(), patience_of(settings, pinned=pinned)
         if not self._builds.has(kind):
             if (found := find_refusal(self._identity(), kind, arguments, settings)) is not None:
                 raise found
@@ -392,11 +391,6 @@ class VariantsByState:
     def count(self, rung: RungName | None = None) -> int:
         """How many variants are loaded, of a rung or in all."""
         return sum(variants.count(rung) for variants in self._sets.values())
-
-
-def _waits(settings: Settings, pinned: bool) -> bool:
-    """Whether a call waits for its kernels, however long they take."""
-    return pinned or settings.strict or settings.patience_s is None
 
 
 def _kind(way: Key, arguments: Sequence[Any]) -> Key:

@@ -20,10 +20,11 @@ import numpy
 import torch
 from torch._ops import OpOverload, OpOverloadPacket, _OpNamespace
 
-from opwright.tracing.outside import classes, containers, functions, layers, objects
 from opwright.tracing.outside.guard import Fetch, Guard
 from opwright.tracing.outside.hazards import Hazard
 from opwright.tracing.outside.ran import Codes
+from opwright.tracing.outside.rules import classes, containers, functions, layers, objects
+from opwright.tracing.outside.rules.tensors import with_tensor_methods
 from opwright.tracing.outside.walk import MOST_VALUES, Follow, Layers, Walk, Way
 
 
@@ -109,7 +110,7 @@ def _walked(root: Any, make: Callable[[frozenset[str], bool, frozenset[str]], Wa
     names, asked, is_dynamic = frozenset[str](), frozenset[str](), False
     while True:
         walk = make(names, is_dynamic, asked)
-        guard = walk.describe(root, way)
+        guard = with_tensor_methods(walk, walk.describe(root, way), way)
         if walk.met_names <= names and walk.met_asked <= asked and walk.met_dynamic == is_dynamic:
             more = walk.ran, walk.searched(), names, tuple(walk.unordered)
             return Reads(guard, walk.every_hazard(), walk.layers, *more)

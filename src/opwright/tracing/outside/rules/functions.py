@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 from opwright.settings import variable
-from opwright.tracing.outside import containers
 from opwright.tracing.outside.code.instructions import Lines, Named, named_by, used_constants
 from opwright.tracing.outside.code.unordered import ASKING
 from opwright.tracing.outside.foreign import read_deep_inside
@@ -30,6 +29,7 @@ from opwright.tracing.outside.purity import (
     is_third_party,
 )
 from opwright.tracing.outside.ran import spelled_code
+from opwright.tracing.outside.rules import containers
 from opwright.tracing.outside.walk import Walk, Way
 
 

@@ -17,9 +17,9 @@ from opwright.settings import reads_environment
 from opwright.tracing.outside.guard import Check, Fetch, Guard
 from opwright.tracing.outside.plain import computes_in_decimal, is_plain
 from opwright.tracing.outside.purity import answers_otherwise, asks_torch, holds_constants, is_installed, is_own
+from opwright.tracing.outside.rules.abstract import registered_with
 from opwright.tracing.outside.walk import Walk, Way
 
-_dumped: Callable[[type], tuple[Any, ...]] = abc._get_dump  # type: ignore[attr-defined]  # what is registered
 _OF_PYTHON = frozenset({"__dict__", "__weakref__"})  # what Python makes for every class
 # Methods of modules that no forward pass calls without naming them; a user's class may have others of these names.
 _BESIDE_FORWARD = frozenset({
@@ -79,7 +79,8 @@ def _of_library(walk: Walk, value: Any, name: str, way: Way) -> Iterator[Guard]:
         return  # variables are guarded one by one
     elif callable(found):
         is_replaced = isinstance(found, types.FunctionType) and not is_installed(found.__globals__.get("__name__"))
-        if answers_otherwise(found) or asks_torch(found) or is_replaced or computes_in_decimal(found):
+        is_state = answers_otherwise(found) or asks_torch(found) or computes_in_decimal(found)
+        if is_state or is_replaced or isinstance(found, abc.ABCMeta):
             yield walk.describe(found, inside)
         else:
             yield walk.same(found, inside)  # it may be exchanged
@@ -115,7 +116,8 @@ def class_of(walk: Walk, value: Any, way: Way, also: frozenset[str] = frozenset(
     if is_installed(value.__module__):
         if answers_otherwise(value):
             return walk.unknown(value, way, f"what {value.__name__} gives")
-        return walk.same(value, way, (*_forward_of(walk, value, way), *walk.decimals(value, way)))
+        inside = (*_forward_of(walk, value, way), *walk.decimals(value, way), *registered_with(walk, value, way))
+        return walk.same(value, way, inside)
     if walk.ran is not None and issubclass(value, torch.autograd.Function):  # its backward pass runs after the forward
         with walk.searching_all():
             return class_of(walk, value, way, also)
@@ -130,8 +132,7 @@ def class_of(walk: Walk, value: Any, way: Way, also: frozenset[str] = frozenset(
         inner.append(walk.describe(_names_in(value), way.to(Fetch.OF_CLASS, _names_in, f"members of {way.label}")))
     if not is_installed(type(value).__module__):
         inner.append(class_of(walk, type(value), way.to(Fetch.VIA, type, f"class of {way.label}")))
-    if isinstance(value, abc.ABCMeta):
-        inner.append(walk.describe(_registered(value), way.to(Fetch.VIA, _registered, f"what counts as {way.label}")))
+    inner += registered_with(walk, value, way)
     return walk.guard(way, Check.IDENTITY, value, f"class {value.__module__}.{value.__qualname__}", inner)
 
 
@@ -140,12 +141,6 @@ def _forward_of(walk: Walk, value: type, way: Way) -> Iterator[Guard]:
     if issubclass(value, torch.nn.Module) and id(value) not in walk.known:
         walk.known.add(id(value))
         yield walk.same(value.forward, way.to(Fetch.METHOD, "forward", f"'forward' of {value.__name__}"))
-
-
-def _registered(value: abc.ABCMeta) -> tuple[str, ...]:
-    """The classes that count as derived from an abstract one."""
-    found = (reference() for reference in _dumped(value)[0])
-    return tuple(sorted(f"{each.__module__}.{each.__qualname__}" for each in found if each is not None))
 
 
 def _counting(walk: Walk, value: Any, also: frozenset[str]) -> Iterator[tuple[Any, str, bool]]:

@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 
-from opwright.tracing.outside.classes import class_of
-from opwright.tracing.outside.contents import HOLDERS, contents, is_known
 from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard, slots_of_class
-from opwright.tracing.outside.layers import tensor_of_module
 from opwright.tracing.outside.plain import is_plain, spelled
 from opwright.tracing.outside.purity import is_installed, is_third_party
+from opwright.tracing.outside.rules.classes import class_of
+from opwright.tracing.outside.rules.contents import HOLDERS, contents, is_known
+from opwright.tracing.outside.rules.layers import tensor_of_module
 from opwright.tracing.outside.walk import Walk, Way
 
 MOST_ELEMENTS = 64

@@ -9,10 +9,10 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from opwright.tracing.outside.containers import items, members
 from opwright.tracing.outside.guard import Fetch, Guard
 from opwright.tracing.outside.plain import is_plain
 from opwright.tracing.outside.purity import is_installed
+from opwright.tracing.outside.rules.containers import items, members
 from opwright.tracing.outside.walk import Walk, Way
 
 _WITHOUT_STATE = frozenset({"typing", "typing_extensions", "abc", "_abc", "collections.abc"})  # modules of bases

@@ -1,0 +1,79 @@
+"""The guard of what programs exchange in the classes of tensors, as `torch.Tensor.relu = mine` does."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
+from opwright.tracing.outside.purity import is_installed
+from opwright.tracing.outside.walk import Walk, Way
+
+# Later versions of Python do not tell when a class changes, and to look at every call would cost more than a kernel.
+_CHANGES_ARE_TOLD = sys.version_info < (3, 13)
+_AS_IMPORTED: Mapping[type, Mapping[str, Any]] = {base: dict(vars(base)) for base in torch.Tensor.__mro__[:-1]}
+
+
+def with_tensor_methods(walk: Walk, root: Guard, way: Way) -> Guard:
+    """The guard of a function, with one that the methods and operators of tensors are as they are now.
+
+    Args:
+        walk: The walk that found the guard; exchanged methods are a part of it.
+        root: The guard.
+        way: The way to the function.
+    """
+    if not _CHANGES_ARE_TOLD:
+        return root
+    names = walk.names | walk.asked
+    look = functools.partial(_exchanged, names)
+    inside = replace(way, label="torch.Tensor")
+    found = look(torch.Tensor)
+    inner = [walk.describe(found, inside.to(Fetch.OF_CLASS, look, "exchanged members of torch.Tensor"))]
+    inner += (_member(walk, name, inside) for name in found)
+    tensor = walk.guard(inside.to(Fetch.KNOWN, torch.Tensor, inside.label), Check.IDENTITY, torch.Tensor, "", inner)
+    return replace(root, guards=(*root.guards, tensor))
+
+
+def _member(walk: Walk, name: str, way: Way) -> Guard:
+    find = functools.partial(_found, name)
+    return walk.describe(find(torch.Tensor), way.to(Fetch.OF_CLASS, find, f"'{name}' of torch.Tensor"))
+
+
+def _found(name: str, cls: type) -> Any:
+    """A member of a class, nothing computed; None if it is gone."""
+    held = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+    return held.__func__ if isinstance(held, (staticmethod, classmethod)) else held
+
+
+def _exchanged(names: frozenset[str], cls: type) -> tuple[str, ...]:
+    """The members that are not torch's; of those that torch has none of, the ones with certain names."""
+    return tuple(sorted({name for base in cls.__mro__ for name in _exchanged_in(base, names)}))
+
+
+def _exchanged_in(base: type, names: frozenset[str]) -> Iterator[str]:
+    imported, members = _AS_IMPORTED.get(base), vars(base)
+    if imported is None:
+        return
+    is_same = len(members) == len(imported) and all(map(operator.is_, members.values(), imported.values()))
+    for name in _of_users(base) if is_same else members.keys() | imported.keys():
+        member, was = members.get(name, ABSENT), imported.get(name, ABSENT)
+        is_changed = member is not was and (was is not ABSENT or name in names or name.startswith("__"))
+        if is_changed or _is_users(member):
+            yield name
+
+
+@functools.cache
+def _of_users(base: type) -> tuple[str, ...]:
+    """The members that were exchanged before this package was imported."""
+    return tuple(name for name, member in _AS_IMPORTED[base].items() if _is_users(member))
+
+
+def _is_users(member: Any) -> bool:
+    return isinstance(member, types.FunctionType) and not is_installed(member.__globals__.get("__name__"))
