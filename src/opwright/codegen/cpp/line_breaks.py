@@ -7,7 +7,7 @@ rest is indented by four more columns.
 from __future__ import annotations
 
 import re
-from itertools import accumulate
+from itertools import accumulate, takewhile
 
 MOST_COLUMNS = 120
 _INDENT = "    "
@@ -51,14 +51,14 @@ def _place(line: str, most: int) -> int | None:
     if line[begin:].startswith(("//", "#")):
         found = line.rfind(" ", begin + 3, most + 1)
         return None if found < 0 else found
-    strings = [match.span() for match in _STRING.finditer(line)]
-    depths = list(accumulate(_depth(line, strings)))
+    strings = list(takewhile(lambda span: span[0] <= most, (match.span() for match in _STRING.finditer(line))))
+    depths = list(accumulate(_depth(line[: most + 2], strings)))
     outside = [
         match.start()
         for match in re.finditer(" ", line[: most + 1])
         if match.start() > begin and not any(first < match.start() < last for first, last in strings)
     ]
-    looseness = {match.end(): level for level, each in enumerate(_BEHIND) for match in each.finditer(line)}
+    looseness = {match.end(): level for level, each in enumerate(_BEHIND) for match in each.finditer(line, 0, most + 2)}
     places = [place for place in outside if place in looseness] or outside
     return min(places, key=lambda place: (depths[place], looseness.get(place, 0), -place), default=None)
 
@@ -69,5 +69,5 @@ def _depth(line: str, strings: list[tuple[int, int]]) -> list[int]:
     for match in re.finditer(r"(?<=\w)<|(?<=[\w*&>])>(?!=)", line):
         depth[match.start()] = 1 if match[0] == "<" else -1
     for first, last in strings:
-        depth[first:last] = [0] * (last - first)
+        depth[first:last] = [0] * len(depth[first:last])
     return depth

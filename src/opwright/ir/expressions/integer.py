@@ -13,7 +13,25 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import assert_never
+from typing import Any, ClassVar, assert_never
+
+_MOST_REMEMBERED = 2**16
+
+
+class _Hashed:
+    """An expression whose hash is computed once: expressions hold others, and are keys everywhere."""
+
+    __slots__ = ("_hash",)
+    __match_args__: ClassVar[Any] = ()
+    _hash: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            found = hash((type(self).__name__, *(getattr(self, name) for name in self.__match_args__)))
+            object.__setattr__(self, "_hash", found)
+            return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,24 +42,30 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Quotient:
+class Quotient(_Hashed):
     """`dividend // divisor`."""
 
+    __hash__ = _Hashed.__hash__
+
     dividend: Integer
     divisor: Integer
 
 
 @dataclass(frozen=True, slots=True)
-class Remainder:
+class Remainder(_Hashed):
     """`dividend % divisor`."""
 
+    __hash__ = _Hashed.__hash__
+
     dividend: Integer
     divisor: Integer
 
 
 @dataclass(frozen=True, slots=True)
-class Greatest:
+class Greatest(_Hashed):
     """`max(left, right)`."""
+
+    __hash__ = _Hashed.__hash__
 
     left: Integer
     right: Integer
@@ -52,8 +76,10 @@ Monomial = tuple[Atom, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Integer:
+class Integer(_Hashed):
     """A sum of integer multiples of products of atoms, sorted; the empty sum is zero."""
+
+    __hash__ = _Hashed.__hash__
 
     terms: tuple[tuple[Monomial, int], ...]
 
@@ -225,13 +251,14 @@ def replace_atoms(expression: Integer, replacements: Mapping[Integer, Integer]) 
     return total
 
 
-def symbols_of(expression: Integer) -> set[str]:
+@lru_cache(maxsize=_MOST_REMEMBERED)
+def symbols_of(expression: Integer) -> frozenset[str]:
     """The names of all symbols in an expression."""
-    found: set[str] = set()
+    found = frozenset[str]()
     for monomial, _ in expression.terms:
         for atom in monomial:
             if isinstance(atom, Symbol):
-                found.add(atom.name)
+                found |= {atom.name}
             else:
                 for part in _parts(atom):
                     found |= symbols_of(part)
@@ -256,6 +283,7 @@ def linear_coefficients(expression: Integer, axes: Iterable[str]) -> tuple[dict[
     return coefficients, rest
 
 
+@lru_cache(maxsize=_MOST_REMEMBERED)
 def spell(
     expression: Integer, divide: str = "({} // {})", remainder: str = "({} % {})", maximum: str = "max({}, {})"
 ) -> str:
@@ -340,7 +368,7 @@ def _collect(terms: Sequence[tuple[Monomial, int]]) -> Integer:
 _LAST = "\U0010ffff"  # sorts behind every name
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=_MOST_REMEMBERED)
 def _atom_key(atom: Atom) -> str:
     return atom.name if isinstance(atom, Symbol) else _LAST + spell(_atom(atom))
 

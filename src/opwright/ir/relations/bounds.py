@@ -57,6 +57,11 @@ class Bounds:
         return {}
 
     @cached_property
+    def shifted(self) -> dict[tuple[Atom, bool, frozenset[Atom]], Integer]:
+        """Atoms, how they were written and inside of which others, and what was written."""
+        return {}
+
+    @cached_property
     def _least(self) -> dict[tuple[Integer, bool], int | None]:
         return {}
 
@@ -112,6 +117,12 @@ class _Shifted:
         return total
 
     def _atom(self, atom: Atom) -> Integer:
+        known, key = self.bounds.shifted, (atom, self.related, frozenset(self.under_way))
+        if key not in known:
+            known[key] = self._of_atom(atom)
+        return known[key]
+
+    def _of_atom(self, atom: Atom) -> Integer:
         itself = Integer((((atom,), 1),))
         if self.related and atom not in self.under_way and (compared := self.bounds.comparisons.get(atom)):
             form, bound = compared
@@ -156,5 +167,5 @@ def _constant_term(shifted: Integer) -> int | None:
     return constant
 
 
-def _names(monomial: tuple[Atom, ...]) -> set[str]:
+def _names(monomial: tuple[Atom, ...]) -> frozenset[str]:
     return symbols_of(Integer(((monomial, 1),)))

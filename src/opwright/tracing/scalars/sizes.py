@@ -59,6 +59,7 @@ class SizeTable:
     hints: dict[str, int] = field(default_factory=dict)
     static: dict[Integer, int] = field(default_factory=dict)
     numbers: dict[sympy.Symbol, str] = field(default_factory=dict)  # symbols that stand for Python floats
+    _translated: dict[Any, Integer] = field(default_factory=dict, compare=False)
 
     def new_shape(self, name: str, sizes: Sequence[int], *, is_static: bool = False) -> list[int | torch.SymInt]:
         """Make a symbol for every size of an input that is not static; a size of one stays one (it may broadcast)."""
@@ -125,6 +126,12 @@ class SizeTable:
         Raises:
             NoKernel: If it uses a function of sizes that kernels do not know.
         """
+        found = self._translated.get(expression)
+        if found is None:
+            found = self._translated[expression] = self._translate(expression)
+        return found
+
+    def _translate(self, expression: Any) -> Integer:
         if expression.is_Symbol:
             if expression not in self.symbols:
                 raise NoKernel("a size depends on the values of a tensor", hint=KEEP_OUTSIDE)

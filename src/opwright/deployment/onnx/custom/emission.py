@@ -48,7 +48,7 @@ def dtype_code(dtype: torch.dtype) -> int:
 def _sizes(name: str, operator: CustomOperator, variant: Variant) -> str:
     """The function that tells the sizes of the results."""
     program, buffers = variant.program, buffers_of(variant.program)
-    lines, used = [], set()
+    lines, used = list[str](), set[str]()
     for place, output in enumerate(program.outputs):
         order = program.output_orders and program.output_orders[place]
         shape: tuple[Integer, ...] | None = None if order else buffers[output].shape
