@@ -260,10 +260,11 @@ def random_program(seed: int, statements: int = 10) -> RandomProgram:
     drafts = RandomProgram("", tuple(inputs), sizes).arguments(sizes)
     author = Author(random, {given.name: value.detach() for given, value in zip(inputs, drafts, strict=True)})
     author.exact.update(author.values)
-    while len(author.lines) < statements:
-        author.write()
     arguments = [author.values[given.name] for given in inputs]
-    made = [name for name, value in author.values.items() if not any(value is argument for argument in arguments)]
+    made: list[str] = []
+    while len(author.lines) < statements or not made:  # a statement may give an argument itself
+        author.write()
+        made = [name for name, value in author.values.items() if not any(value is argument for argument in arguments)]
     returned = sorted({made[-1], *random.sample(made, min(2, len(made)))})
     parameters = ", ".join(f"{given.name}: torch.Tensor" for given in inputs)
     body = "\n".join(f"    {line}" for line in author.lines)

@@ -85,7 +85,7 @@ def _operator(index: int, operator: LibraryOperator, spaces: dict[str, str], sou
             f"void reference_{index}(const StableIValue* given, StableIValue* made);",
             f"static bool kernels_{index}(const StableIValue* given, StableIValue* results) {{",
             *numbers,
-            f"  const Tensor tensors[] = {{{', '.join(f'again(given[{position}])' for position in tensors)}}};",
+            *_borrowed(tensors),
             *(line for kernel, source in attempts for line in _attempt(kernel, source, tensors, spaces, packaged)),
             "  return false;",
             "}",
@@ -105,6 +105,16 @@ def _operator(index: int, operator: LibraryOperator, spaces: dict[str, str], sou
             f"    {json.dumps(packaged.short_name)}, is_declared({json.dumps(packaged.name)}),",
             f"    run_{index}, run_reference_{index});",
         ]
+    )
+
+
+def _borrowed(tensors: Sequence[int]) -> Sequence[str]:
+    if not tensors:
+        return ("  const Tensor tensors[] = {};",)
+    handles = ", ".join(f"given[{position}]" for position in tensors)
+    return (
+        f"  const Borrowed<{len(tensors)}> borrowed({{{handles}}});",
+        f"  const Tensor(&tensors)[{len(tensors)}] = borrowed.tensors;",
     )
 
 

@@ -29,6 +29,21 @@ class Arguments {
   StableIValue handles_[tensor_count];
 };
 
+// Tensors among the arguments, for kernels to look at: they stay their owners'.
+template <int count>
+class Borrowed {
+ public:
+  explicit Borrowed(const StableIValue (&handles)[count]) {
+    for (int k = 0; k < count; ++k) tensors[k] = Tensor(reinterpret_cast<AtenTensorHandle>(handles[k]));
+  }
+  Borrowed(const Borrowed&) = delete;
+  ~Borrowed() {
+    for (Tensor& tensor : tensors) tensor.release();
+  }
+
+  Tensor tensors[count];
+};
+
 // A second handle to a tensor among the arguments, and a number of them as kernels take it.
 inline Tensor again(StableIValue handle) {
   AtenTensorHandle copy = nullptr;
