@@ -84,7 +84,7 @@ def test_check_passes(name: str) -> None:
 def test_explain_shows_the_kernel_and_its_traffic() -> None:
     page = AdamW.explain()
     assert "A step reads 16 bytes and writes 12 bytes" in page
-    assert "update_on_stack<adamw>" in page
+    assert "update_on_stack<adamw_optimizer>" in page
     assert "A step reads 8 bytes and writes 6 bytes" in AdamW.explain(dtype=torch.bfloat16)
 
 

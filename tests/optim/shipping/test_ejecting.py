@@ -38,8 +38,8 @@ def test_a_project_builds_and_passes_its_tests_without_opwright(definitions: Any
 
     source = ejected.directory / "csrc/float32.cpp"
     right = source.read_text()
-    assert "new_param_row[j] = " in right
-    source.write_text(right.replace("new_param_row[j] = ", "new_param_row[j] = 1.0e-3f + "))
+    assert "new_param_out_row[j] = " in right
+    source.write_text(right.replace("new_param_out_row[j] = ", "new_param_out_row[j] = 1.0e-3f + "))
     standalone.build(ejected.directory)
     done = standalone.test(ejected.directory, "-k", "definition")
     assert done.returncode == 1, done.stdout

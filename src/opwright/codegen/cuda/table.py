@@ -76,16 +76,16 @@ def _device(writer: TableWriter, remark: Sequence[str]) -> str:
             "",
             *_numbers(writer),
             "",
-            f"struct {name} {{",
+            f"struct {writer.type} {{",
             *(f"  {line}" if line else line for line in body),
             "};",
             "",
             f'extern "C" __global__ void __launch_bounds__({_THREADS})',
             f"{name}_update(const __grid_constant__ TableOnDevice given) {{",
-            f"  update_elements<{name}>(given);",
+            f"  update_elements<{writer.type}>(given);",
             "}",
             "",
-            *(line for kernel in _reducing_kernels(writer) for line in _entry(name, kernel)),
+            *(line for kernel in _reducing_kernels(writer) for line in _entry(writer, kernel)),
             "}  // namespace opwright::emitted",
             "",
         ]
@@ -140,11 +140,11 @@ def _reducing_kernels(writer: TableWriter) -> tuple[str, ...]:
     return ("reduce_pieces", "combine_pieces") if writer.passes else ()
 
 
-def _entry(name: str, kernel: str) -> list[str]:
+def _entry(writer: TableWriter, kernel: str) -> list[str]:
     return [
         f'extern "C" __global__ void __launch_bounds__({_THREADS})',
-        f"{name}_{kernel}(const __grid_constant__ TableOnDevice given) {{",
-        f"  {kernel}<{name}>(given);",
+        f"{writer.name}_{kernel}(const __grid_constant__ TableOnDevice given) {{",
+        f"  {kernel}<{writer.type}>(given);",
         "}",
         "",
     ]
@@ -170,7 +170,7 @@ def _host(writer: TableWriter) -> str:
             "",
             *_numbers(writer),
             "",
-            f"struct {name} {{",
+            f"struct {writer.type} {{",
             *(f"  {line}" if line else line for line in body),
             "};",
             "",
@@ -190,14 +190,14 @@ def _registration(writer: TableWriter, name: str) -> str:
     return "\n".join(
         [
             f"static void {writer.name}_on_stack(StableIValue* stack, uint64_t, uint64_t) {{",
-            f"  stack[0] = numbers_on_stack<{writer.name}, {operands}>(stack[0]);",
+            f"  stack[0] = opwright::numbers_on_stack<{writer.type}, {operands}>(stack[0]);",
             "}",
             "",
             f"static void {writer.name}_{LAUNCH}_on_stack(StableIValue* stack, uint64_t, uint64_t) {{",
             "  const Tensor given[] = {take(stack[1]), take(stack[2])};",
             "  const cuda::Call call_on_device(given);",
             "  const Table& table = *reinterpret_cast<const Table*>(stack[0]);",
-            f"  stack[0] = pass(cuda::launch_table<{writer.name}, {operands}>({writer.name}_kernels, table, given));",
+            f"  stack[0] = pass(cuda::launch_table<{writer.type}, {operands}>({writer.name}_kernels, table, given));",
             "}",
             "",
             "static const Registration registration(",

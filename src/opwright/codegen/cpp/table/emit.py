@@ -81,7 +81,7 @@ def _text(writer: TableWriter, remark: Sequence[str]) -> str:
             "namespace opwright::emitted {",
             "namespace {",
             "",
-            f"struct {writer.name} {{",
+            f"struct {writer.type} {{",
             *(f"  {line}" if line and not line.startswith("#") else line for line in body),
             "};",
             "",
@@ -133,7 +133,8 @@ def _registration(writer: TableWriter, name: str) -> str:
         [
             f"static void {writer.name}_on_stack(StableIValue* stack, uint64_t, uint64_t) {{",
             f"  const Size item_bytes[] = {{{sizes}}};",
-            f"  stack[0] = update_on_stack<{writer.name}>(stack[0], item_bytes, {grain(writer.update.kernel)});",
+            f"  const Size grain = {grain(writer.update.kernel)};",
+            f"  stack[0] = opwright::update_on_stack<{writer.type}>(stack[0], item_bytes, grain);",
             "}",
             "",
             "static const Registration registration(",

@@ -115,6 +115,11 @@ class TableWriter:
         }
         self.results = [name for name in self.targets if name in self.made]
 
+    @property
+    def type(self) -> str:
+        """The struct of its functions: a name that no header has, whatever the update is called."""
+        return f"{self.name}_optimizer"
+
     def traits(self) -> Iterable[str]:
         """What the loops over a table ask of it."""
         has_scalars = any(not buffer.shape for buffer in self.operands)
