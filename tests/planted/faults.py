@@ -99,7 +99,7 @@ FAULTS = (
     ),
     # How calls are served.
     Planted(
-        "binding/autograd/node.py",
+        "binding/autograd/kernels.py",
         "if variant.needs_row_major and not lie_row_by_row",
         "if not lie_row_by_row",
         "operator",

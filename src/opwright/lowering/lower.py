@@ -21,9 +21,10 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from opwright.errors import NoKernel, NumberNeeded
+from opwright.ir.expressions.affine import linear_coefficients
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Expression, Load, apply, cast
-from opwright.ir.expressions.integer import ONE, ZERO, Condition, Integer, linear_coefficients, substitute, symbol
+from opwright.ir.expressions.integer import ONE, ZERO, Condition, Integer, substitute, symbol
 from opwright.ir.program import Axis, Buffer, Call, Iota, Kernel, Number, Program, Step, Store, View, view_axes
 from opwright.ir.relations.equal_sizes import EqualSizes
 from opwright.lowering.bind_sizes import bind_sizes
@@ -54,8 +55,7 @@ from opwright.tracing.interface.orders import Order
 from opwright.tracing.scalars.numbers import NUMBER
 from opwright.tracing.scalars.reals import Real
 
-aten = torch.ops.aten
-prims = torch.ops.prims
+aten, prims = torch.ops.aten, torch.ops.prims
 
 
 def lower(

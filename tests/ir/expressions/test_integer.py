@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opwright.ir.expressions.affine import linear_coefficients
 from opwright.ir.expressions.integer import (
     RELATIONS,
     ZERO,
@@ -18,7 +19,6 @@ from opwright.ir.expressions.integer import (
     greatest,
     holds,
     integer,
-    linear_coefficients,
     product,
     spell,
     substitute,

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 
-from opwright.ir.expressions.integer import (
-    ONE,
-    ZERO,
-    Integer,
-    Symbol,
-    linear_coefficients,
-    product,
-    substitute,
-    symbol,
-)
+from opwright.ir.expressions.affine import linear_coefficients
+from opwright.ir.expressions.integer import ONE, ZERO, Integer, Symbol, product, substitute, symbol
 
 Sizes = tuple[Integer, ...]
 Factors = tuple[Integer, Sizes]

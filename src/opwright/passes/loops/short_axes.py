@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
-from opwright.ir.expressions.integer import ONE, ZERO, Integer, linear_coefficients, product
+from opwright.ir.expressions.affine import linear_coefficients
+from opwright.ir.expressions.integer import ONE, ZERO, Integer, product
 from opwright.ir.program import Axis, Buffer, Gather, Kernel, Program, buffers_of
 from opwright.passes.buffers.memory import ElementAt, Producers
 

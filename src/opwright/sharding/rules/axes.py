@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from opwright.ir.expressions.integer import ONE, ZERO, Integer, linear_coefficients, symbol, symbols_of
+from opwright.ir.expressions.affine import linear_coefficients
+from opwright.ir.expressions.integer import ONE, ZERO, Integer, symbol, symbols_of
 from opwright.sharding.rules.lies import At
 from opwright.sharding.rules.sizes import Sizes, divided, mentions
 

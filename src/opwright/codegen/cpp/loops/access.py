@@ -10,9 +10,10 @@ from opwright.codegen.cpp.expression import CPP_TYPES
 from opwright.codegen.cpp.loops.reductions import column_reducer
 from opwright.codegen.cpp.size import spell_size
 from opwright.errors import NoKernel
+from opwright.ir.expressions.affine import linear_coefficients
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Load
-from opwright.ir.expressions.integer import ZERO, Integer, linear_coefficients
+from opwright.ir.expressions.integer import ZERO, Integer
 from opwright.ir.program import Gather, Kernel, Let, Store
 from opwright.ir.rows import indexed_by
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from opwright.codegen.python.values.sizes import Sizes
 from opwright.errors import NoKernel
-from opwright.ir.expressions.integer import ONE, ZERO, Integer, Quotient, linear_coefficients, product
+from opwright.ir.expressions.affine import linear_coefficients
+from opwright.ir.expressions.integer import ONE, ZERO, Integer, Quotient, product
 from opwright.ir.program import Axis
 
 
