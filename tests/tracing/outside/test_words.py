@@ -7,6 +7,7 @@ in random programs: also in place, behind the back of its class, and so that ano
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import gc
 import sys
 import types
@@ -22,7 +23,7 @@ import torch
 from opwright.tracing.outside.guard import _FETCHES, ABSENT, Guard, first_failing
 from opwright.tracing.outside.plain import are_same, is_plain
 from opwright.tracing.outside.reach import reads_of
-from tests.outside_program import random_outside_program
+from tests.outside_program import random_outside_program, undone
 
 OWN = ("words_", "outside_", "builtins", "types", "collections", "functools", "numpy", "torch")
 NUMBERS = (0.5, 1.5, 2.0, -3.0, 0.25, -0.0, 1, True, None, "a")
@@ -68,7 +69,7 @@ class World:
             with contextlib.suppress(Exception):
                 value = _FETCHES[guard.fetch](parent, guard.key)
                 for each in (value, *_behind(value)):
-                    if self.is_own(each):
+                    if self.is_own(each) or each is torch.Tensor:
                         found.setdefault(id(each), each)
                 for inner in guard.guards:
                     walk(inner, value)
@@ -79,6 +80,8 @@ class World:
 
 def _behind(value: Any) -> Iterator[Any]:
     """What the guards pass by: the members of classes as they are stored, their classes, and keyword defaults."""
+    if value is torch.Tensor:  # what it holds is not this world's
+        return
     if isinstance(value, type):
         for member in list(vars(value).values()):
             yield member
@@ -120,6 +123,8 @@ def changes_of(value: Any, random: Random) -> list[Callable[[], Any]]:
         return [lambda: value.__init__(random.choice([lambda *_: new, inner]))]  # type: ignore[misc]
     if isinstance(value, numpy.ndarray):
         return [lambda: value.__setitem__(0, random.choice([0.5, 7.0])), lambda: setattr(value, "shape", (1, -1))]
+    if value is torch.Tensor:  # which everything else here needs
+        return _of_tensors(new)
     if isinstance(value, type):
         return _of_class(value, new, random)
     return _of_object(value, new, random)
@@ -194,6 +199,18 @@ def _of_class(value: type, new: Any, random: Random) -> list[Callable[[], Any]]:
     ]
 
 
+def _of_tensors(new: Any) -> list[Callable[[], Any]]:
+    return [
+        lambda: setattr(torch.Tensor, "sinc", lambda *_: new),
+        lambda: delattr(torch.Tensor, "sinc"),
+        lambda: setattr(torch.Tensor, "scale", new),
+        lambda: delattr(torch.Tensor, "scale"),
+        lambda: setattr(torch.Tensor, "__matmul__", lambda *_: new),
+        lambda: copyreg._slotnames(torch.Tensor),  # type: ignore[attr-defined]  # what pickling notes in a class
+        sys._clear_type_cache,
+    ]
+
+
 def _of_object(value: Any, new: Any, random: Random) -> list[Callable[[], Any]]:
     held = getattr(value, "__dict__", {})
     own = [each for each in held if not each.startswith("__")] if isinstance(held, dict) else []
@@ -240,6 +257,11 @@ def _another(value: Any) -> Any:
 
 def walk_through(extension: Any, seed: int, steps: int, counts: dict[bool, int]) -> None:
     """Change a world step by step, and hold the words of memory against Python."""
+    with undone():
+        _walk_through(extension, seed, steps, counts)
+
+
+def _walk_through(extension: Any, seed: int, steps: int, counts: dict[bool, int]) -> None:
     random = Random(seed)
     world = World(seed)
     try:

@@ -176,10 +176,11 @@ def _names_in(cls: type) -> tuple[str, ...]:
 def _present(names: frozenset[str], cls: type) -> tuple[str, ...]:
     """Which members of some names a class has, and which that Python asks for without naming them."""
     held = {name for base in cls.__mro__ if not is_installed(base.__module__) for name in base.__dict__}
-    return tuple(sorted(name for name in held if name in names or _is_asked_by_python(name)))
+    return tuple(sorted(name for name in held if name in names or is_asked_by_python(name)))
 
 
-def _is_asked_by_python(name: str) -> bool:
+def is_asked_by_python(name: str) -> bool:
+    """Whether Python looks for a member of a class that code does not name."""
     return name.startswith("__") and name.endswith("__") and name not in _NEVER_ASKED | _AT_CONSTRUCTION
 
 

@@ -14,6 +14,7 @@ import torch
 
 from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
 from opwright.tracing.outside.purity import is_installed
+from opwright.tracing.outside.rules.classes import is_asked_by_python
 from opwright.tracing.outside.walk import Walk, Way
 
 # Later versions of Python do not tell when a class changes, and to look at every call would cost more than a kernel.
@@ -64,7 +65,7 @@ def _exchanged_in(base: type, names: frozenset[str]) -> Iterator[str]:
     is_same = len(members) == len(imported) and all(map(operator.is_, members.values(), imported.values()))
     for name in _of_users(base) if is_same else members.keys() | imported.keys():
         member, was = members.get(name, ABSENT), imported.get(name, ABSENT)
-        is_changed = member is not was and (was is not ABSENT or name in names or name.startswith("__"))
+        is_changed = member is not was and (was is not ABSENT or name in names or is_asked_by_python(name))
         if is_changed or _is_users(member):
             yield name
 
