@@ -17,15 +17,16 @@ from torch.nn.utils import parametrize
 from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
 from opwright.tracing.outside.purity import is_installed
 from opwright.tracing.outside.rules.classes import class_of
+from opwright.tracing.outside.rules.containers import only_asked
 from opwright.tracing.outside.walk import Layers, Walk, Way
 
 _OF_TORCH = frozenset(vars(torch.nn.Module())) - {"training"}
 BOOKKEEPING = _OF_TORCH | {"_compiled_call_impl"}  # attributes that are not a module's own
-# What transformers' models note for loading, saving and placing them. Sets of names, in another order in each process.
+# Sets of names by which transformers' models are loaded, saved and placed. Their order is another in each process, and
+# counts only where code names them.
 _OF_LOADING = frozenset({
     "_keep_in_fp32_modules", "_keep_in_fp32_modules_strict", "_keys_to_ignore_on_load_missing",
     "_keys_to_ignore_on_load_unexpected", "_keys_to_ignore_on_save", "_no_split_modules", "_skip_keys_device_placement",
-    "all_tied_weights_keys",
 })  # fmt: skip
 _HOOKS = frozenset(name for name in _OF_TORCH if name.endswith("_hooks"))
 _RUN_BY_CALLS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -88,14 +89,19 @@ def _served(walk: Walk, layers: Layers, value: Any, way: Way) -> Guard:
     inner = [_part(walk, held, part, way) for part in _PARTS]
     if not is_served:  # a call of the served module itself runs its hooks
         inner += [_hooks(walk, layers, held[name], way.member(Fetch.ITEM, name)) for name in _RUN_BY_CALLS]
-    unread = BOOKKEEPING | (_OF_LOADING - walk.names)  # these only where code names them
-    inner += [walk.describe(held[name], way.member(Fetch.ITEM, name)) for name in sorted(named - unread)]
+    inner += [_attribute(walk, held[name], name, way) for name in sorted(named - BOOKKEEPING)]
     if walk.every_name:
         inner.append(walk.describe(tuple(held), way.to(Fetch.KEYS, None, f"attributes of {way.label}")))
     inner += _hiding(walk, value, way)
     attributes = walk.guard(way.to(Fetch.ATTRIBUTE, "__dict__", way.label), Check.TYPE, dict, "attributes", inner)
     around = _of_all_modules(walk, way) if is_first else ()
     return walk.guard(way, Check.SLOT, expected, fact, (_class(walk, cls, way), attributes, *around))
+
+
+def _attribute(walk: Walk, value: Any, name: str, way: Way) -> Guard:
+    """An attribute of a module."""
+    is_of_loading = isinstance(value, set) and name in _OF_LOADING - walk.names
+    return (only_asked if is_of_loading else Walk.describe)(walk, value, way.member(Fetch.ITEM, name))
 
 
 def _slot(layers: Layers, value: Any) -> tuple[bool, int]:
