@@ -1,4 +1,4 @@
-"""One call with DTensors, judged against the function on whole tensors: results, gradients, second order."""
+"""Calls with DTensors, judged against the function on whole tensors: results, gradients, second order."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 
 import torch
 from torch.distributed.tensor import DTensor, Partial, Shard, distribute_tensor
+
+import opwright
+from tests.sharding import functions
 
 Placements = Sequence[Any]
 
@@ -60,6 +63,32 @@ def judge(
     found, expected = operator(*given), function(*wholes)
     rung = getattr(operator, "last_rung", None)
     return Judged(_difference(found, expected, given, wholes, floating, orders), rung)
+
+
+Cases = Sequence[tuple[str, list[tuple[int, ...]], list[tuple[Any, ...]]]]  # functions, shapes, placements of each
+
+
+def judge_cases(cases: Cases, mesh: Any, *, orders: int, by_kernels: bool = False) -> list[str]:
+    """What is wrong with functions of `tests.sharding.functions` on a mesh of one dimension.
+
+    Args:
+        cases: Their names, the shapes of their arguments, and placements of these.
+        mesh: The mesh.
+        orders: Of the derivatives that are compared.
+        by_kernels: Whether it is wrong that the function itself serves a call.
+    """
+    faults = []
+    for name, shapes, placements in cases:
+        function = getattr(functions, name)
+        operator = opwright.operator(function)
+        torch.manual_seed(0)
+        wholes = [torch.randn(shape) for shape in shapes]
+        for given in placements:
+            found = judge(operator, function, wholes, mesh, [(one,) for one in given], orders)
+            faults += [f"{name} on {given}: {found.fault}"] if found.fault else []
+            is_left = by_kernels and found.rung == "composed"
+            faults += [f"{name} on {given}: by the function"] if is_left else []
+    return faults
 
 
 def _difference(found: Any, expected: Any, given: Any, wholes: Any, floating: Any, orders: int) -> str:

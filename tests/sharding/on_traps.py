@@ -10,11 +10,10 @@ from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distrib
 
 import opwright
 from tests.sharding import functions
-from tests.sharding.judged import judge as judge_call
+from tests.sharding.judged import Cases, judge_cases
 
 _R, _P, _ROWS, _COLUMNS = Replicate(), Partial(), Shard(0), Shard(1)
-# Functions, the shapes of their arguments, and placements of these.
-CASES: tuple[tuple[str, list[tuple[int, ...]], list[tuple[Any, ...]]], ...] = (
+CASES: Cases = (
     ("spread_flat", [(5, 6)], [(_ROWS,), (_COLUMNS,), (_P,)]),  # uneven parts, flattened
     ("spread_flat", [(4, 6)], [(_ROWS,), (_COLUMNS,)]),
     ("spread_over_size", [(5, 6)], [(_ROWS,), (_COLUMNS,), (_P,)]),  # x.shape[0] is that of the whole
@@ -29,21 +28,6 @@ CASES: tuple[tuple[str, list[tuple[int, ...]], list[tuple[Any, ...]]], ...] = (
     ("spread_pairs", [(5,)], [(_ROWS,), (_P,)]),
     ("spread_linear", [(2, 3, 5), (7, 5)], [(Shard(2), Shard(1)), (_R, _ROWS), (_P, _P)]),
 )
-
-
-def judge_cases(mesh: Any) -> list[str]:
-    """Results, gradients and second derivatives."""
-    faults = []
-    for name, shapes, placements in CASES:
-        function = getattr(functions, name)
-        operator = opwright.operator(function)
-        torch.manual_seed(0)
-        wholes = [torch.randn(shape) for shape in shapes]
-        for given in placements:
-            found = judge_call(operator, function, wholes, mesh, [(one,) for one in given])
-            faults += [f"{name} on {given}: {found.fault}"] if found.fault else []
-            faults += [f"{name} on {given}: by the function"] if found.rung == "composed" else []
-    return faults
 
 
 def _put_together(whole: torch.Tensor, function: str, mesh: Any) -> DTensor:
@@ -83,4 +67,4 @@ def judge_other_parts(mesh: Any) -> list[str]:
 def judge(count: int) -> list[str]:
     """All of it."""
     mesh = init_device_mesh("cpu", (count,))
-    return [*judge_cases(mesh), *judge_other_parts(mesh)]
+    return [*judge_cases(CASES, mesh, orders=2, by_kernels=True), *judge_other_parts(mesh)]

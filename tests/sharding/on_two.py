@@ -12,28 +12,16 @@ from torch.distributed.tensor.debug import CommDebugMode
 import opwright
 from opwright.errors import MixedPlacement
 from tests.sharding import functions
+from tests.sharding.judged import Cases, judge_cases
 from tests.sharding.judged import judge as judge_call
 
 _R, _P = Replicate(), Partial()
-CASES = (
+# On placements that are even, uneven and empty.
+CASES: Cases = (
     ("spread_mean", [(5, 6), (5, 6)], [(Shard(0), Shard(0)), (_P, _R), (Shard(1), _R)]),
     ("spread_norm", [(5, 6), (6,)], [(Shard(0), _R), (_R, Shard(0)), (_R, _R)]),
     ("spread_largest", [(1, 6)], [(Shard(0),), (Shard(1),)]),
 )
-
-
-def judge_calls(mesh: Any) -> list[str]:
-    """Results and gradients on placements that are even, uneven and empty."""
-    faults = []
-    for name, shapes, placements in CASES:
-        function = getattr(functions, name)
-        operator = opwright.operator(function)
-        torch.manual_seed(0)
-        wholes = [torch.randn(shape) for shape in shapes]
-        for given in placements:
-            found = judge_call(operator, function, wholes, mesh, [(one,) for one in given], orders=1)
-            faults += [f"{name} on {given}: {found.fault}"] if found.fault else []
-    return faults
 
 
 # What an expert would send in a forward and in a backward pass: how many collectives at most.
@@ -148,4 +136,4 @@ def judge_mixture(mesh: Any) -> list[str]:
 def judge(count: int) -> list[str]:
     """All of it."""
     mesh = init_device_mesh("cpu", (count,))
-    return [*judge_calls(mesh), *judge_collectives(mesh), *judge_short_way(mesh), *judge_mixture(mesh)]
+    return [*judge_cases(CASES, mesh, orders=1), *judge_collectives(mesh), *judge_short_way(mesh), *judge_mixture(mesh)]
