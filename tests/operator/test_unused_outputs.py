@@ -153,3 +153,26 @@ def test_what_changed_since_the_call_does_not_change_its_gradients(at, tape, mon
             found(1)
     with pytest.raises(OutsideChanged, match="FACTOR"):
         found(1, order=2)
+
+
+def drawing(x):
+    return torch.nn.functional.dropout(x, 0.5, True) * FACTOR, x.exp()
+
+
+@pytest.mark.parametrize("tape", ["now", "off"])
+def test_numbers_that_were_drawn_before_a_change_are_drawn_again(tape, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "FACTOR", 3.0)
+    operator = BaseOperator(drawing, settings=replace(quiet_settings(optimized=False), tape=tape))
+    found = []
+    for function in (drawing, operator, operator):
+        monkeypatch.setattr(sys.modules[__name__], "FACTOR", 3.0)
+        x = torch.linspace(0.5, 1.0, 64).requires_grad_()
+        torch.manual_seed(5)
+        y = function(x)[0].sum()
+        monkeypatch.setattr(sys.modules[__name__], "FACTOR", 5.0)
+        torch.rand(3)  # others draw meanwhile
+        found.append((torch.autograd.grad(y, x)[0], torch.rand(1)))
+    assert operator.last_rung == "cpp"
+    for gradient, drawn in found[1:]:
+        assert torch.equal(gradient, found[0][0])
+        assert torch.equal(drawn, found[0][1])
