@@ -19,7 +19,10 @@ _MOST_REMEMBERED = 2**16
 
 
 class _Hashed:
-    """An expression whose hash is computed once: expressions hold others, and are keys everywhere."""
+    """An expression whose hash is computed once: expressions hold others, and are keys everywhere.
+
+    Each class names `__hash__` again, as a dataclass would make its own.
+    """
 
     __slots__ = ("_hash",)
     __match_args__: ClassVar[Any] = ()

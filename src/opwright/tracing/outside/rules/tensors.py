@@ -55,13 +55,12 @@ def _found(name: str, cls: type) -> Any:
 
 def _exchanged(names: frozenset[str], cls: type) -> tuple[str, ...]:
     """The members that are not torch's; of those that torch has none of, the ones with certain names."""
-    return tuple(sorted({name for base in cls.__mro__ for name in _exchanged_in(base, names)}))
+    bases = [base for base in cls.__mro__ if base in _AS_IMPORTED]
+    return tuple(sorted({name for base in bases for name in _exchanged_in(base, names)}))
 
 
 def _exchanged_in(base: type, names: frozenset[str]) -> Iterator[str]:
-    imported, members = _AS_IMPORTED.get(base), vars(base)
-    if imported is None:
-        return
+    imported, members = _AS_IMPORTED[base], vars(base)
     is_same = len(members) == len(imported) and all(map(operator.is_, members.values(), imported.values()))
     for name in _of_users(base) if is_same else members.keys() | imported.keys():
         member, was = members.get(name, ABSENT), imported.get(name, ABSENT)
