@@ -18,6 +18,7 @@ TORCH_LOADERS = frozenset({"load"})
 UNPICKLES_WHAT_IT_PICKLED = frozenset({"opwright.auditing.families.copies"})
 # A user's tensors, and an example that was written beside a program, with weights_only=True.
 LOADS_WEIGHTS_ONLY = frozenset({"opwright.cli.commands.deploy", "opwright.deployment.executorch.program"})
+TRACE_FUNCTIONS = "opwright.tracing.trace_functions"
 MOST_LINES = 400
 MOST_FILES = 15
 TORCH_HOOKS = ("opwright.tracing.torch_hooks", "opwright.binding.environment")
@@ -47,6 +48,16 @@ def nothing_is_unpickled(modules: Modules) -> list[str]:
         for module in modules.values()
         if module.name not in UNPICKLES_WHAT_IT_PICKLED | LOADS_WEIGHTS_ONLY
         for line in sorted(_pickling_imports(module) | _lines_that_name(module, "torch", TORCH_LOADERS))
+    ]
+
+
+def trace_functions_are_put_up_in_one_file(modules: Modules) -> list[str]:
+    """A trace function that hides another one, of which it does not tell, would make a trace blind."""
+    return [
+        f"{module.name}:{line} puts up a trace function"
+        for module in modules.values()
+        if module.name != TRACE_FUNCTIONS
+        for line in sorted(_lines_that_name(module, "sys", frozenset({"settrace"})))
     ]
 
 
@@ -131,6 +142,7 @@ HABIT_CHECKS = (
     no_vague_name,
     environment_is_read_in_settings,
     nothing_is_unpickled,
+    trace_functions_are_put_up_in_one_file,
     torch_is_changed_in_hooks,
     no_module_is_long,
     no_folder_is_full,

@@ -135,6 +135,12 @@ REFUSED = (
         ("opwright.core.node has a vague name", "opwright.ir.utils has a vague name"),
     ),
     Planted(
+        "a trace function",
+        habits.trace_functions_are_put_up_in_one_file,
+        {"tracing/outside/a.py": "import sys\nsys.settrace(None)"},
+        ("opwright.tracing.outside.a:2 puts up a trace function",),
+    ),
+    Planted(
         "environment",
         habits.environment_is_read_in_settings,
         {"toolchain/a.py": 'import os\nos.environ["A"]', "toolchain/b.py": "from os import getenv"},
@@ -197,6 +203,11 @@ ALLOWED = (
         "its own pickle",
         habits.nothing_is_unpickled,
         {"auditing/families/copies.py": "import pickle"},
+    ),
+    Planted(
+        "their own file",
+        habits.trace_functions_are_put_up_in_one_file,
+        {"tracing/trace_functions.py": "import sys\nsys.settrace(None)"},
     ),
     Planted("a hook", habits.torch_is_changed_in_hooks, {"tracing/torch_hooks/a.py": "FakeTensor.device = None"}),
     Planted("another load", habits.nothing_is_unpickled, {"report/read.py": "import json\njson.load(file)"}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ import opwright
 
 x = torch.linspace(-1, 2, 12).reshape(3, 4)
 MANY = [torch.ones(4) for _ in range(70)]
+COUNTS = itertools.count(1)
 
 
 def of_a_value(x: Tensor) -> Tensor:
@@ -64,11 +66,34 @@ def of_many_values(x: Tensor) -> Tensor:
     return torch.sin(y)
 
 
+def beside_what_cannot_be_compared(x: Tensor) -> Tensor:
+    if x.dim() > 5:  # so that a trace looks whether it runs this line
+        x = x * next(COUNTS)
+    try:
+        scale = 2.0 if x.sum().item() else 3.0
+    except Exception:
+        scale = 5.0
+    return torch.tanh(x) * scale
+
+
+def beside_an_import(x: Tensor) -> Tensor:
+    if x.dim() > 5:
+        import colorsys
+
+        x = x * colorsys.ONE_THIRD
+    try:
+        scale = 2.0 if x.sum().item() else 3.0
+    except Exception:
+        scale = 5.0
+    return torch.tanh(x) * scale
+
+
 FUNCTIONS = (of_a_value, of_a_branch, of_numpy, of_memory, of_a_tensor_from_outside, of_many_values)
+BESIDE = (beside_what_cannot_be_compared, beside_an_import)
 
 
 @pytest.mark.falls_back
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", [*FUNCTIONS, *BESIDE], ids=lambda function: function.__name__)
 def test_an_error_of_the_trace_that_is_caught_refuses_kernels(function: Callable[[Tensor], Tensor]) -> None:
     operator = opwright.operator(function)
     with pytest.warns(opwright.FallbackWarning):

@@ -19,7 +19,7 @@ from opwright.ir.names.fresh import fresh_stem
 from opwright.tracing.decompositions.composed import Composed
 from opwright.tracing.interface.aliases import MAY_COPY
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
-from opwright.tracing.outside.ran import unwatched
+from opwright.tracing.trace_functions import none_of_them
 
 _GIVEN = "opwright_given"
 _STATIC = "opwright_static"
@@ -49,7 +49,7 @@ def backward_reference(
     def outputs_of(arguments: Sequence[Any]) -> Sequence[torch.Tensor]:
         with Composed():
             returned = reference(*arguments)
-        with unwatched():  # a container may have functions of its own that take it apart
+        with none_of_them():  # a container may have functions of its own that take it apart
             return tree_leaves(returned)
 
     def backward(*given: Any) -> tuple[torch.Tensor, ...]:

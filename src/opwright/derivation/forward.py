@@ -13,8 +13,8 @@ from opwright.ir.names.fresh import fresh
 from opwright.tracing.decompositions.composed import Composed
 from opwright.tracing.interface.aliases import MAY_COPY
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
-from opwright.tracing.outside.ran import unwatched
 from opwright.tracing.torch_hooks import functorch
+from opwright.tracing.trace_functions import none_of_them
 
 
 def jvp_reference(reference: Callable[..., Any], arity: int, moving: Sequence[int]) -> Callable[..., Any]:
@@ -37,7 +37,7 @@ def jvp_reference(reference: Callable[..., Any], arity: int, moving: Sequence[in
             for position, value in zip(moving, values, strict=True):
                 arguments[position] = value
             made = reference(*arguments)
-            with unwatched():  # a container may have functions of its own that take it apart
+            with none_of_them():  # a container may have functions of its own that take it apart
                 leaves, layout = tree_flatten(made)
             places = differentiable(leaves)
             returned.extend((leaves, layout, places))
@@ -53,7 +53,7 @@ def jvp_reference(reference: Callable[..., Any], arity: int, moving: Sequence[in
         ]
         if _are_tensors(below) and _is_flat(layout):
             return (*below, *moved)
-        with unwatched():
+        with none_of_them():
             return tree_unflatten(below, layout), tuple(moved)
 
     setattr(forward_mode, MAY_COPY, True)

@@ -50,8 +50,9 @@ from opwright.tracing.graph import Graph, value_of
 from opwright.tracing.interface.place import function_behind
 from opwright.tracing.interface.results import Result
 from opwright.tracing.interface.specs import ArgumentSpec, NumberSpec, TensorSpec
+from opwright.tracing.outside.ran import is_unknown
 from opwright.tracing.recording.values import Digests
-from opwright.tracing.result_orders import ResultOrders
+from opwright.tracing.result_orders import ResultOrders, rehearse
 from opwright.tracing.scalars.guards import NumberGuard
 from opwright.tracing.trace import trace
 
@@ -154,6 +155,9 @@ def _derived(
     origin: Origin | None,
     timed: Profile,
 ) -> Derivation:
+    if is_unknown(reference):
+        with timed.of("trace"):
+            rehearse(reference, specs)
     if any(isinstance(spec, TensorSpec) and spec.requires_grad for spec in specs):
         with timed.of("trace"):
             joint = trace_joint(reference, specs)

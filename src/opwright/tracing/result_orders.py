@@ -78,6 +78,20 @@ def result_orders(
     return seen if len(seen.outputs) == len(graph.outputs) else replace(as_written, are_known=False)
 
 
+def rehearse(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> None:
+    """Run a reference in this way before its trace, to learn at little cost which functions it runs.
+
+    Raises:
+        RanMore: If its state keeps to some functions, and this runs others.
+    """
+    try:
+        in_fresh_thread(lambda: _seen(reference, specs, differentiated=False))
+    except RanMore:
+        raise
+    except Exception:  # the trace will tell
+        return
+
+
 def _permutes(graph: Graph, gradients: Sequence[Node]) -> bool:
     """Whether anything but a product reads a permuted tensor, or a result is one."""
     if not all(value_of(node).is_contiguous() for node in (*graph.outputs, *gradients)):

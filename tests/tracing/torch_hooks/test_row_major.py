@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -24,11 +25,11 @@ TAKES_NUMBERS = {aten.add.Tensor, aten.div.Tensor, aten.mul.Tensor, aten.sub.Ten
 class Situation:
     """Tensors of a fake-tensor mode with symbolic sizes."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: Sequence[int] = (3, 4, 5)) -> None:
         mode, self.environment = fake_mode()
         assert isinstance(mode, QuickFakeTensorMode)
         self.mode, self.quick = mode, RowMajor(mode)
-        self.sizes = SizeTable(self.environment).new_shape("x", (3, 4, 5))
+        self.sizes = SizeTable(self.environment).new_shape("x", sizes)
 
     def tensor(self, chooser: random.Random, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """A tensor of up to three dimensions, in some layout."""
@@ -221,6 +222,53 @@ def test_views(seed: int) -> None:
     assert found > 5
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_guards_of_views_are_what_eager_needs(seed: int) -> None:
+    chooser, others = random.Random(seed), 0
+    for _ in range(8):
+        sizes = [chooser.choice((4, 8, 12)) for _ in range(chooser.randint(1, 2))]
+        situation = Situation(sizes)
+        shape = [part for size in situation.sizes for part in divided(size, chooser)]
+        if len(shape) > 1 and chooser.random() < 0.4:
+            place = chooser.randrange(len(shape) - 1)
+            shape[place : place + 2] = [shape[place] * shape[place + 1]]
+        if chooser.random() < 0.4:
+            shape[chooser.randrange(len(shape))] = -1
+        with situation.mode:
+            x = torch.empty(situation.sizes)
+        quick = situation.quick.result(aten.view.default, (x, shape), {})
+        assert quick is not None
+        expected = [*quick.shape, *quick.stride()]
+        symbols = [size.node.expr for size in situation.sizes]
+        guards = [guard.expr for guard in situation.environment.guards]
+        for values in itertools.product(range(2, 14), repeat=len(sizes)):
+            at = dict(zip(symbols, values, strict=True))
+            if all(holds(guard, at) for guard in guards):
+                others += values != (*sizes,)
+                eager = torch.empty(values).view([evaluated(size, at) for size in shape])
+                assert [*eager.shape, *eager.stride()] == [evaluated(size, at) for size in expected]
+            else:
+                assert values != (*sizes,)
+    assert others > 20
+
+
+def divided(size: torch.SymInt, chooser: random.Random) -> list[Any]:
+    """A size, or two whose product is that size for some."""
+    number = chooser.choice((2, 4))
+    return chooser.choice(([size], [size // number, number], [number, size // number], [1, size]))
+
+
+def holds(guard: Any, at: Any) -> bool:
+    try:
+        return bool(guard.subs(at))
+    except ZeroDivisionError:  # such as of `view(n // 4, -1)`, which eager refuses too; in kernels the quotient is 0
+        return False
+
+
+def evaluated(size: Any, at: Any) -> int:
+    return int(size.node.expr.subs(at)) if isinstance(size, torch.SymInt) else size
+
+
 def test_torch_tells_of_all_else() -> None:
     situation = Situation()
     with situation.mode:
@@ -242,7 +290,7 @@ def test_torch_tells_of_all_else() -> None:
         (aten.sum.default, (x,)),
         (aten.exp.default, (known,)),
         (aten.view.default, (x.transpose(0, 1), [-1])),
-        (aten.view.default, (x, [3, -1])),
+        (aten.view.default, (x, [7, -1])),
         (aten.view.default, (x, [0, -1])),
         (aten.view.default, (x, [-1, -1])),
         (aten.view.default, (x, [3, -2])),

@@ -13,7 +13,6 @@ from __future__ import annotations
 import functools
 import gc
 import os
-import sys
 import threading
 import time
 import types
@@ -39,6 +38,7 @@ from opwright.tracing.effects.reach import Reach
 from opwright.tracing.effects.state import Snapshot
 from opwright.tracing.effects.surroundings import Surroundings
 from opwright.tracing.outside.purity import LIBRARIES
+from opwright.tracing.trace_functions import in_front, installed, none_of_them
 
 _MOST_OBJECTS = 20_000
 _MOST_SECONDS = 0.02  # for comparing at each line; after that, only the first and the last state are compared
@@ -64,12 +64,11 @@ def unchanged_outside(name: str, function: Callable[..., Any], arguments: Sequen
         SideEffect: If something changed, or was about to be written out; changes are undone.
         Exception: What a trace could not do, if the function has caught it: eager would not have gone there.
     """
-    watch, before = Watch(name, function, arguments), sys.gettrace()
-    sys.settrace(watch)
+    watch = Watch(name, function, arguments)
     try:
-        yield
+        with in_front(lambda _: watch):
+            yield
     finally:
-        sys.settrace(before)
         watch.leave()
         if watch.refusal is not None:  # also if the function has caught it
             watch.undo()
@@ -81,24 +80,32 @@ def unchanged_outside(name: str, function: Callable[..., Any], arguments: Sequen
 class paused:  # noqa: N801 - read as what it does; a generator would be watched itself
     """Stop watching until the end of the block, while torch runs.
 
+    Args:
+        calls_nobody: Whether nothing of the user can run in the block, as in an operation on tensors; then trace
+            functions in front of the watch, which look for functions that run, stop as well.
+
     Raises:
         SideEffect: If the function has changed something before.
     """
 
-    __slots__ = ("_watch",)
+    __slots__ = ("_calls_nobody", "_paused")
+
+    def __init__(self, *, calls_nobody: bool = False) -> None:
+        self._calls_nobody = calls_nobody
+        self._paused: none_of_them | None = None
 
     def __enter__(self) -> None:
-        watch = sys.gettrace()
-        self._watch = watch if isinstance(watch, Watch) else None
-        if self._watch is None:
+        watch = _watching()
+        if watch is None or not (self._calls_nobody or watch is next(installed())):
             return
-        if self._watch.refusal is not None:
-            raise self._watch.refusal
-        sys.settrace(None)
+        if watch.refusal is not None:
+            raise watch.refusal
+        self._paused = none_of_them()
+        self._paused.__enter__()
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if self._watch is not None:
-            sys.settrace(self._watch)
+        if self._paused is not None:
+            self._paused.__exit__()
         if error is not None and _watching() is not None and isinstance(error, _of_traces()):
             meets(error)
 
@@ -126,11 +133,8 @@ def meets(error: Met) -> Met:
 
 
 def _watching() -> Watch | None:
-    """What watches this thread, perhaps behind another trace function, which tells the one `before` it."""
-    watch: Any = sys.gettrace()
-    while watch is not None and not isinstance(watch, Watch):
-        watch = getattr(watch, "before", None)
-    return watch
+    """What watches this thread, perhaps behind other trace functions."""
+    return next((each for each in installed() if isinstance(each, Watch)), None)
 
 
 class Watch:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 import types
 from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Any
 
 from opwright.errors import NoKernel, Place
 from opwright.tracing.outside.code.instructions import codes_in
+from opwright.tracing.trace_functions import TraceFunction, in_front
 
 
 class OutsideUnknown(NoKernel):
@@ -100,26 +100,24 @@ def _lines_run(codes: Sequence[types.CodeType]) -> Iterator[set[tuple[str, int]]
     """The lines of some code, with their files, that this thread runs until the end of the block."""
     wanted, run = set(map(id, codes)), set[tuple[str, int]]()
 
-    before: Any = sys.gettrace()
+    def before(behind: TraceFunction | None) -> TraceFunction:
+        def enter(frame: types.FrameType, event: str, argument: Any) -> Any:
+            others = behind(frame, event, argument) if behind else None
+            if id(frame.f_code) not in wanted:
+                return others
 
-    def enter(frame: types.FrameType, event: str, argument: Any) -> Any:
-        others = before(frame, event, argument) if before else None  # an earlier trace function goes on
-        if id(frame.f_code) not in wanted:
-            return others
+            def step(frame: types.FrameType, event: str, argument: Any) -> Any:
+                nonlocal others
+                run.add((frame.f_code.co_filename, frame.f_lineno))
+                others = others and others(frame, event, argument)
+                return step
 
-        def step(frame: types.FrameType, event: str, argument: Any) -> Any:
-            nonlocal others
-            run.add((frame.f_code.co_filename, frame.f_lineno))
-            others = others and others(frame, event, argument)
             return step
 
-        return step
+        return enter
 
-    sys.settrace(enter)
-    try:
+    with in_front(before):
         yield run
-    finally:
-        sys.settrace(before)
 
 
 def _name_of(function: Callable[..., Any]) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
-import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,8 +17,10 @@ from typing import Any, TypeVar
 
 from opwright.errors import NoKernel, Place
 from opwright.tracing.outside.purity import is_installed
+from opwright.tracing.trace_functions import TraceFunction, in_front
 
 Codes = frozenset[str]
+_KEEPS_TO_NONE = "opwright_keeps_to_none"
 Derived = TypeVar("Derived")
 
 
@@ -101,18 +102,13 @@ def keeping_to(codes: Codes, searched: Codes, number: int, function: Callable[..
                 raise RanMore(codes, fact=fact, place=Place(code.co_filename, code.co_firstlineno))
         return result
 
+    setattr(watched, _KEEPS_TO_NONE, not codes)
     return watched
 
 
-@contextmanager
-def unwatched() -> Iterator[None]:
-    """Watch no function that this thread calls in the block, because it is none of the reference's."""
-    before = sys.gettrace()
-    sys.settrace(None)
-    try:
-        yield
-    finally:
-        sys.settrace(before)
+def is_unknown(function: Callable[..., Any]) -> bool:
+    """Whether nobody knows yet what a function runs, so that its first call will raise RanMore."""
+    return getattr(function, _KEEPS_TO_NONE, False)
 
 
 def _is_of_library(module: str | None) -> bool:
@@ -137,18 +133,16 @@ def _functions_run() -> Iterator[dict[int, types.CodeType]]:
     """The code, by identity, of all functions that this thread calls until the end of the block, but for libraries'."""
     run: dict[int, types.CodeType] = {}
     passed: dict[int, types.CodeType] = {}  # kept alive, as identities are compared
-    before: Any = sys.gettrace()
 
-    def enter(frame: types.FrameType, event: str, argument: Any) -> Any:
-        code = frame.f_code
-        if id(code) not in run and id(code) not in passed:
-            is_left_out = _is_of_library(frame.f_globals.get("__name__")) or _is_of_caller(frame)
-            (passed if is_left_out else run)[id(code)] = code
-        return before(frame, event, argument) if before else None
+    def before(behind: TraceFunction | None) -> TraceFunction:
+        def enter(frame: types.FrameType, event: str, argument: Any) -> Any:
+            code = frame.f_code
+            if id(code) not in run and id(code) not in passed:
+                is_left_out = _is_of_library(frame.f_globals.get("__name__")) or _is_of_caller(frame)
+                (passed if is_left_out else run)[id(code)] = code
+            return behind(frame, event, argument) if behind else None
 
-    setattr(enter, "before", before)  # noqa: B010 - which effects/watch.py asks for
-    sys.settrace(enter)
-    try:
+        return enter
+
+    with in_front(before):
         yield run
-    finally:
-        sys.settrace(before)

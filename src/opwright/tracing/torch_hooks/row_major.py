@@ -7,7 +7,8 @@ a trace. Here is what can be told by looking:
   expanded or not, and one that is not expanded has a shape to which the others broadcast as they are written. The
   result has that shape and is row-major too: torch's TensorIterator orders dimensions by strides that are not 0.
 - Products of matrices, which are row-major.
-- Views of row-major tensors with as many elements, as written, and copies of row-major tensors.
+- Views of row-major tensors with as many elements, and copies of row-major tensors. If these are not as many as
+  written, the dimensions that are merged or split are compared, which sets the guards.
 - Permutations, and views that keep or are given their strides.
 - Sums and extremes of floating-point tensors along dimensions, if the tensors are row-major: so is the result.
 - Empty tensors, and conversions that change nothing.
@@ -26,6 +27,8 @@ import torch
 from torch._ops import OpOverload
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, in_kernel_invocation_manager
+
+from opwright.tracing.torch_hooks.groups_of_dimensions import groups_of_dimensions
 
 aten = torch.ops.aten
 
@@ -175,7 +178,7 @@ class RowMajor:
             place = next(place for place, size in enumerate(sizes) if type(size) is int and size == -1)
             sizes[place] = 1
             sizes[place] = tensor.numel() // prod(sizes)
-        if prod(_spelled(sizes)) != prod(seen):
+        if prod(_spelled(sizes)) != prod(seen) and not _hold_as_many(tensor.shape, sizes):
             return None
         return self._strided(tensor, sizes, torch.empty(sizes, device="meta").stride())
 
@@ -218,6 +221,25 @@ class RowMajor:
         if spelled not in self._strides:
             self._strides[spelled] = _spelled(torch.empty(shape, device="meta").stride())
         return self._strides[spelled]
+
+
+def _hold_as_many(left: Sequence[Any], right: Sequence[Any]) -> bool:
+    """Whether two shapes hold as many elements; where they differ as written, this sets guards that they do.
+
+    `(n, 6)` and `(n // 2, 2, 6)` set the guard `n == n // 2 * 2`.
+    """
+    groups = groups_of_dimensions([*map(_hint, left)], [*map(_hint, right)])
+    if groups is None:
+        return False
+    pairs = [(left[ours], right[theirs]) for ours, theirs in groups]
+    return all(prod(_spelled(a)) == prod(_spelled(b)) or bool(prod(a) == prod(b)) for a, b in pairs)
+
+
+def _hint(size: Any) -> int:
+    """A size of the arguments that the trace is for; 0 if it depends on data."""
+    if type(size) is int:
+        return size
+    return int(size.node.hint) if size.node.has_hint() else 0
 
 
 def _changes_nothing(tensor: FakeTensor, dtype: torch.dtype | None = None, *others: Any) -> bool:
