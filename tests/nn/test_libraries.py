@@ -19,6 +19,7 @@ from torch.utils._pytree import _deregister_pytree_node, register_pytree_node
 import opwright
 from opwright.api.operator import Operator
 from opwright.binding.variants import states
+from opwright.operators import stages
 from opwright.tracing.outside import ran
 from opwright.tracing.outside.ran import Codes, RanMore
 from tests.suite.nights import mostly_at_night
@@ -136,6 +137,9 @@ class Model(Layer):
         if self.prints:
             print("prints", end="")
         return Output(x).value
+
+class LearnedOnce(Model):
+    pass
 '''
 
 
@@ -176,6 +180,21 @@ def test_a_model_is_served_as_a_whole_and_its_subclasses_are_not_told(library: M
     _agree(model, served)
     assert served.last_rung == "cpp"
     assert known == library.SUBCLASSES
+
+
+def test_what_a_model_runs_is_learned_without_a_trace(library: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    traced, trace_joint = [], stages.trace_joint
+
+    def counted(reference: Callable[..., Any], specs: Any) -> Any:
+        traced.append(reference.__name__)
+        return trace_joint(reference, specs)
+
+    monkeypatch.setattr(stages, "trace_joint", counted)
+    library.Output(torch.ones(1))
+    served = opwright.module(library.LearnedOnce())
+    served(torch.randn(3, 4)).sum().backward()
+    assert traced == ["learnedonce"]
+    assert served.last_rung == "cpp"
 
 
 def _changed(name: str, value: Any) -> Callable[[ModuleType, nn.Module], None]:
