@@ -36,6 +36,32 @@ def seeded(x: Tensor) -> Tensor:
     return x * x * torch.rand_like(x)
 
 
+def seeded_by_a_table(x: Tensor) -> Tensor:
+    SEEDS["here"](3)
+    return x * x * torch.rand_like(x)
+
+
+def seeded_at_the_generator(x: Tensor) -> Tensor:
+    torch.default_generator.manual_seed(3)
+    return x * x * torch.rand_like(x)
+
+
+def seeded_by_a_state(x: Tensor) -> Tensor:
+    torch.set_rng_state(STATE)
+    return x * x * torch.rand_like(x)
+
+
+def seeded_in_a_fork(x: Tensor) -> Tensor:
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        return x * x * torch.rand_like(x)
+
+
+SEEDS = {"here": torch.manual_seed}
+STATE = torch.Generator().manual_seed(3).get_state()
+SEEDED = (seeded, seeded_by_a_table, seeded_at_the_generator, seeded_by_a_state, seeded_in_a_fork)
+
+
 def operator_of(function: Callable[[Tensor], Tensor]) -> Operator:
     return Operator(function, signature=SIGNATURE)
 
@@ -60,6 +86,21 @@ def test_the_stream_is_that_of_eager(function: Callable[[Tensor], Tensor]) -> No
     for _ in range(2):  # derived, then found
         torch.testing.assert_close(everything(operator, x), everything(function, x))
         assert operator.last_rung == ("composed" if function is seeded else "cpp")
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("function", SEEDED, ids=lambda function: function.__name__)
+def test_a_function_that_sets_the_generator_to_the_state_it_has_runs_as_written(
+    function: Callable[[Tensor], Tensor],
+) -> None:
+    operator, x = operator_of(function), torch.ones(4, 5)
+    for seed in (3, 9):
+        results = []
+        for each in (operator, function):
+            torch.manual_seed(seed)
+            results.append((each(x), torch.rand(2)))
+        torch.testing.assert_close(*results, rtol=0, atol=0)
+    assert operator.last_rung == "composed"
 
 
 @pytest.mark.falls_back

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import collections
 import functools
+import inspect
 import io
 import logging
 import random
@@ -24,6 +25,7 @@ _DRAWS = "draws random numbers that are not torch's"
 _TIME = "asks for the time"
 _SYSTEM = "calls the operating system"
 _WARNS = "warns"
+_SEEDS = "sets a generator of random numbers"
 ASKS_FOR_CLASS = "asks of which class a tensor is"
 
 
@@ -68,10 +70,19 @@ _OWNERS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (io.IOBase, _WRITES),
     (random.Random, _DRAWS),
     ((numpy.random.RandomState, numpy.random.Generator), _DRAWS),
+    (torch.Generator, _SEEDS),
     (Iterator, "takes from an iterator that is made outside of it"),
 )
 _LOGGING = frozenset(
     function.__code__ for function in (logging.Logger._log, logging.Logger.handle, logging.Handler.handle)
+)
+_SEEDING_NAMES = ("manual_seed", "seed", "set_rng_state", "fork_rng")
+_SEEDING = frozenset(
+    inspect.unwrap(function).__code__
+    for module in (torch.random, torch.cuda.random)
+    for name, function in vars(module).items()
+    if isinstance(function, types.FunctionType)
+    and name.startswith(("manual_seed", "seed", "set_rng_state", "fork_rng"))
 )
 _DEEPEST, _MOST_MEMBERS = 3, 64
 _NOTHING = object()
@@ -112,6 +123,11 @@ def _of_tensor(value: Any, attribute: str | None) -> Happening | None:
 def logs(code: types.CodeType) -> bool:
     """Whether a function is the one in which `logging` writes, after testing the level."""
     return code in _LOGGING
+
+
+def seeds(code: types.CodeType) -> bool:
+    """Whether a function of torch sets a generator, perhaps to the state that it has."""
+    return code in _SEEDING
 
 
 def _of_value(value: Any) -> Happening | None:

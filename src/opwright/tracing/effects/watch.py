@@ -32,7 +32,7 @@ from torch._subclasses.fake_tensor import (
 from opwright.errors import OpwrightError, Place, SideEffect
 from opwright.package import PACKAGE
 from opwright.tracing.effects.asked_again import answers_alike
-from opwright.tracing.effects.happenings import ASKS_FOR_CLASS, happening_in, logs
+from opwright.tracing.effects.happenings import ASKS_FOR_CLASS, happening_in, logs, seeds
 from opwright.tracing.effects.points import Points, points_of
 from opwright.tracing.effects.reach import Reach
 from opwright.tracing.effects.state import Snapshot
@@ -171,6 +171,8 @@ class Watch:
             return None
         if code.co_filename in _SYMBOLIC or (gc.callbacks and code in _called_by_the_collector()):
             return self._until_it_returns(frame)
+        if seeds(code):
+            self._end(f"{self._name} sets torch's generator of random numbers, which its kernel would not do", frame)
         if not _is_of_user(frame):
             return self._until_it_returns(frame) if code.co_filename == _IMPORTS else None
         if code.co_filename == _IMPORTS:  # before the module runs, whose tensors would be fake for ever
