@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib
+import itertools
+import os
+import random
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -20,12 +23,13 @@ import opwright
 from opwright.api.operator import Operator
 from opwright.binding.variants import states
 from opwright.operators import stages
+from opwright.tracing.effects import watch
 from opwright.tracing.outside import ran
 from opwright.tracing.outside.ran import Codes, RanMore
 from tests.suite.nights import mostly_at_night
 
 _LIBRARY = '''
-import dataclasses, io, time
+import dataclasses, io, itertools, random, time
 import torch
 from torch import nn
 
@@ -138,14 +142,43 @@ class Model(Layer):
             print("prints", end="")
         return Output(x).value
 
+class Doing(nn.Module):
+    """Does something that is seen outside, which kernels would not do."""
+    def __init__(self, effect):
+        super().__init__()
+        self.weight, self.effect = nn.Parameter(torch.ones(4)), effect
+    def forward(self, x):
+        factor = getattr(self, self.effect)()
+        return torch.tanh(x * self.weight) * (1.0 if factor is None else factor)
+    def counts(self):
+        global COUNT
+        COUNT += 1
+    def keeps(self):
+        KEPT.append(len(KEPT))
+    def takes(self):
+        return next(TAKEN)
+    def prints(self):
+        print("printed")
+    def draws(self):
+        return random.random()
+    def seeds(self):
+        torch.manual_seed(3)
+        return torch.rand(4)
+
+def told():
+    return COUNT, list(KEPT), next(TAKEN)
+
+COUNT, KEPT, TAKEN = 0, [], itertools.count()
+
 class LearnedOnce(Model):
     pass
 '''
 
 
 @pytest.fixture
-def library(tmp_path: Path) -> Iterator[ModuleType]:
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     folder = tmp_path / "lib" / "site-packages"
+    monkeypatch.setattr(watch, "_LIBRARIES", (*watch._LIBRARIES, f"{folder}{os.sep}"))
     folder.mkdir(parents=True)
     (folder / "library_of_layers.py").write_text(textwrap.dedent(_LIBRARY))
     sys.path.insert(0, str(folder))
@@ -332,6 +365,37 @@ def test_parts_of_classes_with_calls_of_their_own(library: ModuleType, capsys: p
     told = str(served.explain()).splitlines()
     assert [line.split()[1] for line in told if "kernels: 1 forward" in line] == ["Block", "Block"], "\n".join(told)
     assert "prints" in capsys.readouterr().out
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("effect", ["counts", "keeps", "takes", "draws", "prints", "seeds"])
+def test_what_happens_outside_happens_once_a_call(
+    library: ModuleType, effect: str, inside: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def happened(make: Callable[[nn.Module], Any]) -> Any:
+        library.COUNT, library.TAKEN, library.KEPT[:] = 0, itertools.count(), []
+        doing = library.Doing(effect)
+        module = make(nn.Sequential(Holding(doing), nn.Tanh()) if inside else doing)
+        torch.manual_seed(1)
+        random.seed(1)
+        results = [module(torch.ones(4)) for _ in range(3)]
+        return results, library.told(), random.random(), torch.rand(1), capsys.readouterr().out
+
+    expected, found = happened(lambda module: module), happened(opwright.module)
+    torch.testing.assert_close(found[0], expected[0])
+    assert found[1:] == expected[1:]
+
+
+class Holding(nn.Module):
+    """A module of the user's around one of a library."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.inner(x) * 2
 
 
 @pytest.mark.falls_back

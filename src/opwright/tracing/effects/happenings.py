@@ -25,7 +25,9 @@ _DRAWS = "draws random numbers that are not torch's"
 _TIME = "asks for the time"
 _SYSTEM = "calls the operating system"
 _WARNS = "warns"
+_TAKES = "takes from an iterator that is made outside of it"
 _SEEDS = "sets a generator of random numbers"
+NEVER_SPARED = frozenset({_WRITES, _DRAWS, _TAKES, _SEEDS})  # also in libraries, which log and warn at will
 ASKS_FOR_CLASS = "asks of which class a tensor is"
 
 
@@ -71,7 +73,7 @@ _OWNERS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (random.Random, _DRAWS),
     ((numpy.random.RandomState, numpy.random.Generator), _DRAWS),
     (torch.Generator, _SEEDS),
-    (Iterator, "takes from an iterator that is made outside of it"),
+    (Iterator, _TAKES),
 )
 _LOGGING = frozenset(
     function.__code__ for function in (logging.Logger._log, logging.Logger.handle, logging.Handler.handle)

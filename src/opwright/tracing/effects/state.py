@@ -77,6 +77,10 @@ class Snapshot:
     def __init__(self, objects: Iterable[tuple[Any, str]]) -> None:
         self._kept = list(_kept(objects))
 
+    def add(self, objects: Iterable[tuple[Any, str]]) -> None:
+        """Add what further objects hold now."""
+        self._kept += _kept(objects)
+
     def changed(self) -> list[Kept]:
         """The objects that hold something else by now."""
         return [kept for kept in self._kept if kept.has_changed()]

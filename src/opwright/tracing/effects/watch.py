@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import os
 import threading
 import time
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import Enum, auto
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +34,7 @@ from torch._subclasses.fake_tensor import (
 from opwright.errors import OpwrightError, Place, SideEffect
 from opwright.package import PACKAGE
 from opwright.tracing.effects.asked_again import answers_alike
-from opwright.tracing.effects.happenings import ASKS_FOR_CLASS, happening_in, logs, seeds
+from opwright.tracing.effects.happenings import ASKS_FOR_CLASS, NEVER_SPARED, happening_in, logs, seeds
 from opwright.tracing.effects.points import Points, points_of
 from opwright.tracing.effects.reach import Reach
 from opwright.tracing.effects.state import Snapshot
@@ -44,11 +46,20 @@ _MOST_OBJECTS = 20_000
 _MOST_SECONDS = 0.02  # for comparing at each line; after that, only the first and the last state are compared
 _HINT = "return it, or keep this line outside of the operator"
 _UNWATCHED = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, PACKAGE))
+_CALLING_FORWARDS = (f"{Path(torch.__file__).parent / 'nn' / 'modules'}{os.sep}", str(PACKAGE / "nn" / "served.py"))
 _LIBRARIES = ("<frozen ", *LIBRARIES)
 _IMPORTS = "<frozen importlib._bootstrap>"
 _SYMBOLIC = frozenset(  # arithmetic of sizes, which is deep and calls nobody's code
     str(Path(torch.__file__).parent / "fx" / "experimental" / f"{name}.py") for name in ("sym_node", "symbolic_shapes")
 )
+
+
+class Owner(Enum):
+    """Whose code runs."""
+
+    USER = auto()  # also a library that it calls
+    FORWARD = auto()  # of a module of a library, which torch calls
+    TORCH = auto()  # opwright, or a library that one of them calls
 
 
 @contextmanager
@@ -153,6 +164,7 @@ class Watch:
         self._roots = [(function, name), *((argument, "an argument") for argument in arguments)]
         self._codes: dict[types.CodeType, dict[str, Any]] = {}  # of functions that ran, with their globals
         self._snapshot: Snapshot | None = None
+        self._kept, self._kept_codes = Reach(_MOST_OBJECTS), 0  # of the snapshot
         self._is_whole = True
         self._open = 0
         self._spent_s = 0.0
@@ -173,18 +185,21 @@ class Watch:
             return self._until_it_returns(frame)
         if seeds(code):
             self._end(f"{self._name} sets torch's generator of random numbers, which its kernel would not do", frame)
-        if not _is_of_user(frame):
-            return self._until_it_returns(frame) if code.co_filename == _IMPORTS else None
+        owner = _owner_of(frame)
+        if owner is not Owner.USER and code.co_filename == _IMPORTS:
+            return self._until_it_returns(frame)
+        if owner is Owner.TORCH:
+            return None
         if code.co_filename == _IMPORTS:  # before the module runs, whose tensors would be fake for ever
             self._end(f"{self._name} imports a module that is not loaded yet", frame)
-        if logs(code):
+        if owner is Owner.USER and logs(code):
             self._end(f"{self._name} logs, which its kernel would not do", frame)
         points = points_of(code)
         if not points.changing and not points.names:
             return None
         self._codes.setdefault(code, frame.f_globals)
         frame.f_trace_opcodes = bool(points.names)
-        return _Lines(self, points)
+        return _Lines(self, points, owner)
 
     def _until_it_returns(self, frame: types.FrameType) -> Callable[..., Any]:
         """Leave a frame and its calls alone: sizes, the collector, torch's imports (not to be left half done)."""
@@ -201,10 +216,22 @@ class Watch:
         """Begin a line that may change something."""
         if self.refusal is not None:
             return
-        if not self._open and (self._snapshot is None or self._spent_s < _MOST_SECONDS):
-            self._place = _place(frame)
-            self._snapshot = self._timed(lambda: Snapshot(list(self._reached().objects.values())))
+        if not self._open:
+            self._timed(lambda: self._keep(frame))
         self._open += 1
+
+    def _keep(self, frame: types.FrameType) -> None:
+        """Take a snapshot; when there is no time left for one at each line, add what code has reached since."""
+        if self._snapshot is None or self._spent_s < _MOST_SECONDS:
+            self._place, self._kept = _place(frame), self._reached()
+            self._snapshot = Snapshot(self._kept.objects.values())
+        elif len(self._codes) > self._kept_codes:
+            known = len(self._kept.objects)
+            for code, namespace in itertools.islice(self._codes.items(), self._kept_codes, None):
+                self._kept.add(self._kept.of_code(code, namespace))
+            self._is_whole = self._kept.is_whole
+            self._snapshot.add(itertools.islice(self._kept.objects.values(), known, None))
+        self._kept_codes = len(self._codes)
 
     def close(self) -> None:
         """End such a line."""
@@ -232,8 +259,10 @@ class Watch:
         if changed is not None:
             self._refuse(f"{self._name} changes {changed}", None)
 
-    def happens(self, frame: types.FrameType, points: Points) -> bool:
+    def happens(self, frame: types.FrameType, points: Points, owner: Owner) -> bool:
         """Whether loading a name may change something.
+
+        What a forward of a library warns of or asks is left to it: most warn once, and ask much.
 
         Raises:
             SideEffect: If it has a side effect; also for an earlier one.
@@ -246,6 +275,8 @@ class Watch:
             return False
         if not happening.fact:
             return True
+        if owner is Owner.FORWARD and happening.fact not in NEVER_SPARED:
+            return False
         if happening.fact == ASKS_FOR_CLASS and answers_alike(frame):
             return False
         if happening.owner is None or (not name.is_local and len(name.way) > 1) or self._reached().has(happening.owner):
@@ -278,29 +309,30 @@ class Watch:
         return reach
 
     def _timed(self, work: Callable[[], Any]) -> Any:
-        begin = time.perf_counter()
+        begin = time.thread_time()
         try:
             with torch._C.DisableTorchFunction():
                 return work()
         finally:
-            self._spent_s += time.perf_counter() - begin
+            self._spent_s += time.thread_time() - begin
 
 
 class _Lines:
     """Watches one frame."""
 
-    __slots__ = ("_is_open", "_points", "_watch")
+    __slots__ = ("_is_open", "_owner", "_points", "_watch")
 
-    def __init__(self, watch: Watch, points: Points) -> None:
+    def __init__(self, watch: Watch, points: Points, owner: Owner) -> None:
         self._watch = watch
         self._points = points
+        self._owner = owner
         self._is_open = False
 
     def __call__(self, frame: types.FrameType, event: str, argument: Any) -> Any:
         """Compare after a line, when the next one begins or the frame ends."""
         if event == "opcode":
             if frame.f_lasti in self._points.names:
-                self._open_if(self._watch.happens(frame, self._points), frame)
+                self._open_if(self._watch.happens(frame, self._points, self._owner), frame)
         elif event in ("line", "return"):
             if self._is_open:
                 self._is_open = False
@@ -314,16 +346,24 @@ class _Lines:
             self._watch.open(frame)
 
 
-def _is_of_user(frame: types.FrameType) -> bool:
-    """Whether the user's own code runs, or a library that it calls."""
+def _owner_of(frame: types.FrameType) -> Owner:
+    """Whose code runs."""
     above: types.FrameType | None = frame
     if frame.f_code.co_filename.startswith("<") and frame.f_back is not None:  # made by a library, if one calls it
         above = frame.f_back if frame.f_back.f_code.co_filename.startswith(_LIBRARIES) else frame
-    while above is not None and above.f_code.co_filename.startswith(_LIBRARIES):
-        if above.f_code.co_filename.startswith(_UNWATCHED):
-            return False
+    if frame.f_code.co_filename.startswith(_UNWATCHED):
+        return Owner.TORCH
+    is_forward = False
+    while above is not None:
+        file = above.f_code.co_filename
+        if file.startswith(_CALLING_FORWARDS):
+            is_forward = True
+        elif file.startswith(_UNWATCHED):
+            return Owner.FORWARD if is_forward and file.startswith(_UNWATCHED[1]) else Owner.TORCH
+        elif not file.startswith(_LIBRARIES):
+            return Owner.FORWARD if is_forward else Owner.USER
         above = above.f_back
-    return above is not None and not above.f_code.co_filename.startswith(_UNWATCHED)
+    return Owner.TORCH
 
 
 def _called_by_the_collector() -> set[types.CodeType]:
