@@ -21,6 +21,7 @@ from opwright.tracing.effects.points import Name
 
 _WRITES = "writes something out"
 _DRAWS = "draws random numbers that are not torch's"
+_SEEDS = "seeds the generator of random numbers"
 _TIME = "asks for the time"
 _SYSTEM = "calls the operating system"
 _WARNS = "warns"
@@ -49,6 +50,8 @@ _FUNCTIONS: tuple[tuple[Callable[..., Any], str], ...] = (
     (builtins.breakpoint, "stops in a debugger"),
     (warnings.warn, _WARNS),
     (warnings.warn_explicit, _WARNS),
+    *((seeding, _SEEDS) for seeding in (torch.manual_seed, torch.seed, torch.set_rng_state)),
+    (torch.initial_seed, "asks for the seed of the generator of random numbers"),
     (torch.nn.Parameter, ASKS_FOR_CLASS),  # a trace has tensors without a class of their own
     (torch.nn.Buffer, ASKS_FOR_CLASS),
     *((changing, "") for changing in (next, setattr, delattr, exec, eval)),
@@ -68,6 +71,7 @@ _OWNERS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (io.IOBase, _WRITES),
     (random.Random, _DRAWS),
     ((numpy.random.RandomState, numpy.random.Generator), _DRAWS),
+    (torch.Generator, "uses a generator of random numbers that is made outside of it"),
     (Iterator, "takes from an iterator that is made outside of it"),
 )
 _LOGGING = frozenset(
