@@ -3,8 +3,8 @@
 python benchmarks/deployment_onnx.py [--json FILE]
 
 One thread, float32, at three sizes of one model whose sizes may change; it needs opwright[onnx]. Arguments and results
-are bound to the session once: `run_with_ort_values` raises and catches exceptions of C++ at every call, which takes 60 µs
-and more.
+are bound to the session once: `run_with_ort_values` raises and catches exceptions of C++ at every call, which takes
+60 µs and more.
 """
 
 from __future__ import annotations
