@@ -26,18 +26,21 @@ import torch
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
+    FakeTensor,
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
+from torch.overrides import _get_current_function_mode_stack
 
-from opwright.errors import OpwrightError, Place, SideEffect
+from opwright.errors import OpwrightError, OutsideTensor, Place, SideEffect
 from opwright.package import PACKAGE
 from opwright.tracing.effects.asked_again import answers_alike
-from opwright.tracing.effects.happenings import ASKS_FOR_CLASS, happening_in, logs
+from opwright.tracing.effects.happenings import ASKS_FOR_CLASS, ASKS_WHICH, happening_in, logs, value_of
 from opwright.tracing.effects.points import Points, points_of
 from opwright.tracing.effects.reach import Reach
 from opwright.tracing.effects.state import Snapshot
 from opwright.tracing.effects.surroundings import Surroundings
+from opwright.tracing.hints import AS_ARGUMENT
 from opwright.tracing.outside.purity import LIBRARIES
 
 _MOST_OBJECTS = 20_000
@@ -52,7 +55,7 @@ _SYMBOLIC = frozenset(  # arithmetic of sizes, which is deep and calls nobody's 
 
 
 @contextmanager
-def unchanged_outside(name: str, function: Callable[..., Any], arguments: Sequence[Any] = ()) -> Iterator[None]:
+def unchanged_outside(name: str, function: Callable[..., Any], arguments: Sequence[Any] = ()) -> Iterator[Watch]:
     """Refuse changes outside of a function until the end of the block, on this thread.
 
     Args:
@@ -67,7 +70,7 @@ def unchanged_outside(name: str, function: Callable[..., Any], arguments: Sequen
     watch, before = Watch(name, function, arguments), sys.gettrace()
     sys.settrace(watch)
     try:
-        yield
+        yield watch
     finally:
         sys.settrace(before)
         watch.leave()
@@ -139,12 +142,15 @@ class Watch:
     Attributes:
         refusal: The refusal of the first side effect, if any.
         met: The first error that the trace raised into the function.
+        asks_for_identity: Whether the function asks whether two tensors are one, such as `query is key`.
+        asks_for_layout: Whether that may depend on how they lie: `x.contiguous()` is `x` only if `x` is contiguous.
     """
 
     def __init__(self, name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
         _of_traces()  # while nothing is watched
         self.refusal: SideEffect | None = None
         self.met: Exception | None = None
+        self.asks_for_identity = self.asks_for_layout = False
         self._name = name
         self._roots = [(function, name), *((argument, "an argument") for argument in arguments)]
         self._codes: dict[types.CodeType, dict[str, Any]] = {}  # of functions that ran, with their globals
@@ -167,6 +173,8 @@ class Watch:
             return None
         if code.co_filename in _SYMBOLIC or (gc.callbacks and code in _called_by_the_collector()):
             return self._until_it_returns(frame)
+        if code is torch.Tensor.__hash__.__code__ and self._hashes_a_traced(frame):
+            self._end(f"{self._name} {ASKS_WHICH}, which its kernel would not do", frame)
         if not _is_of_user(frame):
             return self._until_it_returns(frame) if code.co_filename == _IMPORTS else None
         if code.co_filename == _IMPORTS:  # before the module runs, whose tensors would be fake for ever
@@ -174,10 +182,10 @@ class Watch:
         if logs(code):
             self._end(f"{self._name} logs, which its kernel would not do", frame)
         points = points_of(code)
-        if not points.changing and not points.names:
+        if not points.changing and not points.names and not points.compared:
             return None
         self._codes.setdefault(code, frame.f_globals)
-        frame.f_trace_opcodes = bool(points.names)
+        frame.f_trace_opcodes = bool(points.names or points.compared)
         return _Lines(self, points)
 
     def _until_it_returns(self, frame: types.FrameType) -> Callable[..., Any]:
@@ -246,6 +254,30 @@ class Watch:
             self._end(f"{self._name} {happening.fact}, which its kernel would not do", frame)
         return False
 
+    def compares(self, frame: types.FrameType, operands: Sequence[Sequence[str] | None]) -> None:
+        """Note that two values are asked to be one object, if they may be tensors.
+
+        Raises:
+            OutsideTensor: If one is a tensor that is none of the trace: an argument may be that tensor.
+        """
+        known = [value_of(frame, way) for way in operands if way is not None]
+        found = [value for value in known if value is not None]
+        if not all(isinstance(value, torch.Tensor) for value in found):
+            return
+        self.asks_for_identity = True
+        self.asks_for_layout |= "contiguous" in frame.f_code.co_names
+        if any(map(_is_of_no_trace, found)):
+            raise meets(
+                OutsideTensor("the function compares a tensor that is not one of its parameters", hint=AS_ARGUMENT)
+            )
+
+    def _hashes_a_traced(self, frame: types.FrameType) -> bool:
+        """Whether the user's code takes the hash of a tensor of the trace, perhaps for a set or a dict."""
+        above = frame.f_back
+        while above is not None and above.f_code.co_filename.startswith("<"):  # the hash of a data class, say
+            above = above.f_back
+        return above is not None and _is_traced(frame.f_locals["self"]) and _is_of_user(above)
+
     def undo(self) -> None:
         """Restore everything that has changed."""
         self._surroundings.put_back()
@@ -295,6 +327,8 @@ class _Lines:
         if event == "opcode":
             if frame.f_lasti in self._points.names:
                 self._open_if(self._watch.happens(frame, self._points), frame)
+            if frame.f_lasti in self._points.compared:
+                self._watch.compares(frame, self._points.compared[frame.f_lasti])
         elif event in ("line", "return"):
             if self._is_open:
                 self._is_open = False
@@ -306,6 +340,18 @@ class _Lines:
         if may_change and not self._is_open:
             self._is_open = True
             self._watch.open(frame)
+
+
+def _is_traced(tensor: torch.Tensor) -> bool:
+    return isinstance(tensor, FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+
+
+def _is_of_no_trace(tensor: torch.Tensor) -> bool:
+    """Whether a tensor was made outside, and nothing stands for it."""
+    if _is_traced(tensor):
+        return False
+    modes = _get_current_function_mode_stack()
+    return not any(id(tensor) in getattr(mode, "stood_for", ()) for mode in modes)
 
 
 def _is_of_user(frame: types.FrameType) -> bool:

@@ -13,6 +13,14 @@ def memory_of(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
+def given_twice(arguments: Iterable[Any]) -> tuple[tuple[int, int], ...]:
+    """The positions of tensors that are given again, each after the first with the same tensor."""
+    first: dict[int, int] = {}
+    tensors = ((position, id(each)) for position, each in enumerate(arguments) if isinstance(each, torch.Tensor))
+    met = ((first.setdefault(identity, position), position) for position, identity in tensors)
+    return tuple(pair for pair in met if pair[0] != pair[1])
+
+
 def may_overlap_itself(tensor: torch.Tensor) -> bool:
     """Whether two elements of a tensor may be in one place; `native/overlap.h` in Python.
 
