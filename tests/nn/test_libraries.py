@@ -23,7 +23,7 @@ import opwright
 from opwright.api.operator import Operator
 from opwright.binding.variants import states
 from opwright.operators import stages
-from opwright.tracing.effects import watch
+from opwright.tracing.effects import owners
 from opwright.tracing.outside import ran
 from opwright.tracing.outside.ran import Codes, RanMore
 from tests.suite.nights import mostly_at_night
@@ -178,7 +178,7 @@ class LearnedOnce(Model):
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     folder = tmp_path / "lib" / "site-packages"
-    monkeypatch.setattr(watch, "_LIBRARIES", (*watch._LIBRARIES, f"{folder}{os.sep}"))
+    monkeypatch.setattr(owners, "FOLDERS", (*owners.FOLDERS, f"{folder}{os.sep}"))
     folder.mkdir(parents=True)
     (folder / "library_of_layers.py").write_text(textwrap.dedent(_LIBRARY))
     sys.path.insert(0, str(folder))

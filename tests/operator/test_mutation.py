@@ -6,6 +6,7 @@ from torch import Tensor
 
 import opwright
 from opwright.errors import NoKernel
+from opwright.tracing.interface.memory import may_overlap_itself
 from tests.operator.against_eager import random
 
 pytestmark = pytest.mark.built_together
@@ -33,6 +34,12 @@ def views_(x: Tensor) -> Tensor:
 @opwright.operator(mutates=("x",))
 def nothing_(x: Tensor, y: Tensor) -> Tensor:
     return x + y
+
+
+@opwright.operator(mutates=("x",))
+def added_(x: Tensor, y: Tensor) -> Tensor:
+    x.add_(y)
+    return (x * 2).exp()
 
 
 def eager_and_ours(operator, make):
@@ -130,6 +137,27 @@ def test_arguments_that_share_memory_are_the_references(overlap):
         return [x]
 
     assert_same(scaled_, make, rung="composed")
+
+
+@pytest.mark.parametrize(("sizes", "strides"), [((3, 4), (2, 1)), ((2, 2), (1, 1)), ((4, 3), (1, 3))])
+def test_elements_in_one_place_are_the_references(sizes, strides):
+    """What eager makes of them depends on the order in which it goes through them."""
+    for _ in range(2):
+        added_(random(4, 6, gradient=False)[:, ::2], random(3, gradient=False))  # kernels take what leaves gaps
+        assert added_.last_rung == "cpp"
+
+    def make(function):
+        x = random(12, gradient=False)
+        function(x.as_strided(sizes, strides), random(sizes[-1], gradient=False))
+        return [x]
+
+    for _ in range(2):
+        assert_same(added_, make, rung="composed")
+
+
+@pytest.mark.parametrize("strides", [(4, 1), (1, 3), (2, 9), (8, 2), (100, 1)])
+def test_steps_that_leave_gaps_do_not_overlap(strides):
+    assert not may_overlap_itself(torch.empty(400).as_strided((3, 4), strides))
 
 
 @pytest.mark.falls_back

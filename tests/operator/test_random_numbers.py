@@ -116,3 +116,15 @@ def test_random_operations_are_those_of_torch() -> None:
         packet = getattr(torch.ops.aten, name.removeprefix("aten::"))
         tags = [getattr(packet, overload).tags for overload in packet.overloads()]
         assert any(torch.Tag.nondeterministic_seeded in found for found in tags), name
+
+
+@pytest.mark.falls_back  # the gradient of a sum is expanded, and draws are in the order of rows
+def test_gradients_of_transforms_require_none() -> None:
+    """The backward pass of `torch.func.grad` records gradients, of which nobody asks for one."""
+    operator, x = operator_of(several_draws), torch.linspace(-1, 1, 6)
+    found = []
+    for each in (operator, several_draws):
+        torch.manual_seed(1)
+        found.append(torch.func.grad(lambda x, each=each: each(x).sum())(x))
+    torch.testing.assert_close(*found)
+    assert [gradient.requires_grad for gradient in found] == [False, False]

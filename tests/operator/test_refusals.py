@@ -10,7 +10,6 @@ from torch import Tensor
 import opwright
 from opwright.api.operator import Operator
 from opwright.errors import (
-    NoKernel,
     RungMissing,
     SamplesMissing,
     UndeclaredMutation,
@@ -172,7 +171,7 @@ def itself(x: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("reference", "why"),
     [
-        (seeds, "the function seeds the generator of random numbers"),
+        (seeds, "seeds the generator of random numbers"),
         (number, "number returns no tensor that it computes"),
         (nothing, "nothing returns no tensor that it computes"),
         (with_size, "with_size returns a SymInt at position 1"),
@@ -196,7 +195,7 @@ def test_the_reference_serves_and_says_why_once(reference, why, told):
 
 
 def test_a_pinned_rung_raises_where_the_reference_would_serve():
-    with pytest.raises(NoKernel, match="seeds the generator"):
+    with pytest.raises(UntraceableReference, match="seeds the generator"):
         opwright.operator(seeds).on("cpp")(torch.ones(3))
 
 

@@ -166,4 +166,17 @@ FAULTS = (
         "extensions deployment projects",
     ),
     Planted("cli/main.py", "FAILED = 3", "FAILED = 1", "cli"),
+    # Which tensors of a call are one.
+    Planted(
+        "tracing/effects/watch.py",
+        "self.asks_for_identity = True",
+        "self.asks_for_identity = False",
+        "operator/test_identity.py",
+    ),
+    Planted(
+        "native/overlap.h",
+        "if (stride <= reach) return true;",
+        "if (stride < 0) return true;",
+        "operator/test_mutation.py",
+    ),
 )

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from opwright.toolchain.process.threads import run_in_thread
+from opwright.toolchain.process.threads import done_meanwhile, run_in_thread
 
 TWICE = """
 import os, signal, threading, time
@@ -68,6 +68,40 @@ def test_a_wait_that_is_not_interrupted_stops_nothing():
     done = []
     run_in_thread(lambda: done.append(time.sleep(0.05)), "work")
     assert done == [None]
+
+
+def test_work_is_done_while_the_block_runs():
+    here = threading.Event()
+    with done_meanwhile(lambda: here.wait(10), "work") as result:
+        here.set()
+        assert result() is True
+
+
+def test_what_the_work_raises_comes_with_its_result():
+    with pytest.raises(ZeroDivisionError), done_meanwhile(lambda: 1 / 0, "work") as result:
+        result()
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_what_a_failed_block_leaves_is_stopped(error):
+    stopped, before = [], threading.active_count()
+
+    def work():
+        try:
+            while True:
+                time.sleep(0.001)
+        except KeyboardInterrupt:
+            stopped.append(True)
+            raise
+
+    def failing_block():
+        with done_meanwhile(work, "work"):
+            time.sleep(0.05)
+            raise error
+
+    with pytest.raises(error):
+        failing_block()
+    assert (stopped, threading.active_count()) == ([True], before)
 
 
 def test_interrupts_in_a_trace_do_not_abort_the_process():

@@ -127,7 +127,7 @@ def read(x: Tensor) -> Tensor:
 
 
 REFUSED: dict[str, tuple[Callable[..., Any], type[OpwrightError], str]] = {
-    "a seed": (seed, UntraceableReference, "sets torch's generator"),
+    "a seed": (seed, UntraceableReference, "seeds the generator"),
     "random numbers in another order": (lambda x: torch.rand_like(x.expand(2, 3).t()), NoKernel, "in another order"),
     "an input modified": (change_input, UndeclaredMutation, "changes its argument 'x', which mutates= does not name"),
     "an expanded temporary modified": (change_expanded_temporary, NoKernel, "modifies a tensor in place"),

@@ -63,8 +63,9 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
         for name, output in zip(names, outputs, strict=True)
         if output.requires_grad
     }
-    with session.recording(), unchanged_outside(reference.__name__, reference):
+    with session.recording(), unchanged_outside(reference.__name__, reference) as watch:
         found = torch.autograd.grad(flowing, wanted, [cotangents[id(output)] for output in flowing], allow_unused=True)
+    session.asks_for_identity |= watch.asks_for_identity
     gradients = {id(argument): gradient for argument, gradient in zip(wanted, found, strict=True)}
     behind = [_leaves_behind(output) for output in flowing]
     return Joint(

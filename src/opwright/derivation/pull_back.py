@@ -35,7 +35,8 @@ def pull_back(
     given = list(arguments)
     if are_active() or is_forward_mode():
         return _by_vjp(function, given, places, cotangents, wanted)
-    create_graph = torch.is_grad_enabled()
+    tensors = [each for each in (*given, *cotangents) if isinstance(each, torch.Tensor)]
+    create_graph = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
     with torch.enable_grad():
         for position in wanted:
             # An alias, so that an argument that is given twice gets separate gradients, which the caller adds up.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "objects.h"
+#include "overlap.h"
 #include "tape.h"
 
 namespace opwright {
@@ -60,8 +61,7 @@ struct Player {
       const at::Tensor& target = tensor_in(leaves[position]);
       if (target.layout() != at::kStrided || !(target.is_cpu() || target.is_cuda())) return false;
       if (is_recording && target.requires_grad() && target.is_leaf()) return false;
-      const auto strides = target.strides();
-      if (std::find(strides.begin(), strides.end(), 0) != strides.end()) return false;
+      if (may_overlap_itself(target)) return false;
       for (size_t other = 0; other < count; ++other)
         if (other != static_cast<size_t>(position) && is_tensor(leaves[other]) &&
             tensor_in(leaves[other]).has_storage() && tensor_in(leaves[other]).is_alias_of(target))

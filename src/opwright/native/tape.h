@@ -180,12 +180,21 @@ class Tape {
   static bool takes(const Route& route, const Arguments& arguments, const Numbers& numbers) {
     if (!lie_in(arguments, route.orders)) return false;
     if (route.row_major && !lie_row_by_row(arguments, route.whole_memory)) return false;
+    if (route.no_tensor_twice && has_one_twice(arguments)) return false;
     for (const NumberGuard& guard : route.number_guards)
       for (const auto& [position, number] : numbers)
         if (position == guard.position && !guard.holds(number)) return false;
     for (const Member& member : route.members)  // `x.contiguous()` is `x` only where it was so in the trace
       if (member.kind == Member::given && !arguments[member.position].is_contiguous()) return false;
     return true;
+  }
+
+  static bool has_one_twice(const Arguments& arguments) {
+    for (size_t k = 1; k < arguments.size(); ++k)
+      if (arguments[k].defined() && std::any_of(arguments.begin(), arguments.begin() + k,
+                                                [&](const at::Tensor& other) { return other.is_same(arguments[k]); }))
+        return true;
+    return false;
   }
 
   static bool lie_row_by_row(const Arguments& arguments, bool whole_memory) {

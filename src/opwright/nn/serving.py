@@ -33,7 +33,7 @@ from opwright.nn.telling import is_of_the_function, kernels_told, reason_told, t
 from opwright.settings import Settings
 from opwright.toolchain.process.forks import Lock
 from opwright.tracing.interface.flatten import Leaves
-from opwright.tracing.interface.memory import memory_of
+from opwright.tracing.interface.memory import given_twice, may_overlap_itself, memory_of
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 from opwright.tracing.outside.hazards import OutsideUnknown
 from opwright.tracing.outside.purity import is_third_party
@@ -240,7 +240,7 @@ class Serving(RemembersRung):
         arguments.given = (self, *given)
         made = operator.server.serve(arguments, {})
         self.last_rung = operator.last_rung
-        if isinstance(made, Ran) and not operator.is_building:
+        if isinstance(made, Ran) and not operator.is_building and not given_twice(leaves):
             self._leave(call, operator, arguments, members, is_training=given[0].training)
         self._wind()
         if isinstance(made, Ran):
@@ -349,5 +349,8 @@ def refuse_shared(leaves: Sequence[Any], mutated: Sequence[int]) -> None:
         target = leaves[position]
         if target.layout != torch.strided or memories.count(memory_of(target)) > 1:
             raise NoKernel("a buffer that it changes shares memory with another tensor", hint="register its .clone()")
+        if may_overlap_itself(target):
+            fact = "a buffer that it changes has several elements in one place of memory"
+            raise NoKernel(fact, hint="register its .clone()")
         if torch.is_grad_enabled() and target.requires_grad:
             raise NoKernel("a buffer that it changes requires a gradient", hint="call .requires_grad_(False) on it")

@@ -49,6 +49,7 @@ from opwright.settings import Settings
 from opwright.toolchain.process.forks import hold_off_forks, refuse_torn
 from opwright.tracing.guarded import guarded
 from opwright.tracing.interface.callables import as_function, operator_name
+from opwright.tracing.interface.memory import given_twice
 from opwright.tracing.interface.signature import (
     Signature,
     check_outputs,
@@ -171,11 +172,14 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure, Flattens, Capture
             self._variants,
             self._numbers,
             lambda args, recording, state: self._derive(args, recording, state).plan,
-            TransformServer(self, self._positional, self._settings).serve,
+            TransformServer(self, self._positional, self._settings, self._may_ask_for_identity).serve,
             lambda args: self._registered.serve_compiled(args),
             lambda args: serve_inside(self, self.name, self.transforms.backward, args, self.serve_sharded),
             self._served_cast,
         )
+
+    def _may_ask_for_identity(self) -> bool:
+        return self._outside.now().reads.may_ask_for_identity
 
     def _make_relative(self, reference: Callable[..., Any], **options: Any) -> BaseOperator:
         options |= {"save": self.save, "settings": self._settings, "inline": self.inline, "autocast": self.autocast}
@@ -230,6 +234,10 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure, Flattens, Capture
     def _derive(self, args: Sequence[Any], recording: bool, state: State | None = None) -> Derivation:
         specs = describe(self._names, args, gradients=recording, numbers=numbers_in(args))
         derivation = self._derive_for(specs, backend_for(args, self._settings), state)
+        if derivation.plan.asks_for_identity and (twice := given_twice(args)):
+            first, again = (self._names[position] for position in twice[0])
+            fact = f"it asks which tensors are the same one, as {first} and {again} are"
+            raise NoKernel(fact, place=place_of(self.reference), hint="pass a view: x.view_as(x)")
         self._check_outputs(derivation.plan)
         return derivation
 

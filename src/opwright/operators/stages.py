@@ -273,6 +273,7 @@ def _plan(graph: Graph, specs: Sequence[ArgumentSpec], result: Result, forward: 
         orders=orders_in(specs),
         needs_row_major=graph.needs_row_major,
         needs_whole_memory=graph.needs_whole_memory,
+        asks_for_identity=graph.asks_for_identity,
     )
 
 

@@ -229,6 +229,9 @@ def _on_gpu(operator: BaseOperator, derivation: Derivation) -> tuple[Derivation 
 
 def _refuse_what_cannot_stand_alone(operator: BaseOperator, derivation: Derivation) -> None:
     plan, place = derivation.plan, place_of(operator.reference)
+    if plan.asks_for_identity:
+        fact = f"{_name(operator)} asks which of its tensors are the same one, which kernels cannot tell"
+        raise NotEjectable(fact, place=place, hint="decide that outside of the operator")
     if plan.is_random:
         raise NotEjectable(
             f"{_name(operator)} draws random numbers; its second derivative would draw new ones",

@@ -40,6 +40,7 @@ class Graph:
         is_random: Whether it draws random numbers.
         needs_row_major: Whether it is valid only for contiguous inputs, as in the trace.
         needs_whole_memory: Whether it is valid only for inputs that fill their storage.
+        asks_for_identity: Whether the reference asks whether two tensors are one, which its inputs are not.
     """
 
     fx: FxGraph
@@ -54,6 +55,7 @@ class Graph:
     is_random: bool
     needs_row_major: bool
     needs_whole_memory: bool
+    asks_for_identity: bool
     number_guards: tuple[NumberGuard, ...] = ()
 
 

@@ -36,7 +36,11 @@ _DATA_DEPENDENT = (DataDependentOutputException, DynamicOutputShapeException, Gu
 
 
 class Session:
-    """One trace: takes fake inputs, records nodes, returns a Graph."""
+    """One trace: takes fake inputs, records nodes, returns a Graph.
+
+    Attributes:
+        asks_for_identity: Whether the function asks whether two tensors are one.
+    """
 
     def __init__(self) -> None:
         self._mode, environment = fake_mode()
@@ -47,6 +51,7 @@ class Session:
         self._given: dict[int, TensorSpec] = {}  # given values of what the reference computes, by input
         self._on_gpu = False
         self._is_conditioned = False
+        self.asks_for_identity = False
 
     @contextmanager
     def recording(self) -> Iterator[None]:
@@ -100,8 +105,19 @@ class Session:
             exactly = rounding_each_step(self._recorder.numbers)
             unchanged = unchanged_outside(reference.__name__, reference, arguments)
             composed = ComposedUnderTransforms()
-            with self.recording(), self._recorder.watching(), texts, exactly, composed, listening, pretence, unchanged:
+            with (
+                self.recording(),
+                self._recorder.watching(),
+                texts,
+                exactly,
+                composed,
+                listening,
+                pretence,
+                unchanged as watch,
+            ):
                 returned = reference(*arguments)
+            self.asks_for_identity |= watch.asks_for_identity
+            self._recorder.needs_row_major |= watch.asks_for_layout
             may_copy = hasattr(reference, MAY_COPY)
             result, outputs = read_result(reference.__name__, returned, () if may_copy else arguments)
             if not may_copy:
@@ -179,6 +195,7 @@ class Session:
             is_random=self._recorder.is_random,
             needs_row_major=self._recorder.needs_row_major,
             needs_whole_memory=self._recorder.needs_whole_memory,
+            asks_for_identity=self.asks_for_identity,
         )
 
 

@@ -353,6 +353,37 @@ def test_attributes_of_a_user_s_on_a_tensor_are_not_looked_for(function: Callabl
         trace(function, X)
 
 
+def seeds_and_draws_nothing(x: Tensor) -> Tensor:
+    torch.manual_seed(5)
+    return x * 2
+
+
+def seeds_the_generator_itself(x: Tensor) -> Tensor:
+    torch.default_generator.manual_seed(5)
+    return x * 2
+
+
+def asks_for_the_seed(x: Tensor) -> Tensor:
+    return x * torch.initial_seed()
+
+
+SEEDING = {
+    seeds_and_draws_nothing: "seeds the generator of random numbers",
+    seeds_the_generator_itself: "uses a generator of random numbers that is made outside of it",
+    asks_for_the_seed: "asks for the seed",
+}
+
+
+@pytest.mark.parametrize("function", SEEDING)
+def test_seeds_are_not_set_by_traces(function: Callable[..., Tensor]) -> None:
+    import torch._dynamo  # which puts a wrapper around `torch.manual_seed`
+
+    before = torch.get_rng_state()
+    with pytest.raises(SideEffect, match=SEEDING[function]):
+        trace(function, X)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def asks_for_the_type(x: Tensor) -> Tensor:
     return x * 2 if type(x) is Tensor else x
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from opwright.binding.variants.variant import Variant
-from opwright.tracing.interface.memory import lie_row_by_row
+from opwright.tracing.interface.memory import given_twice, lie_row_by_row
 from opwright.tracing.interface.orders import orders_of
 
 
@@ -32,6 +32,8 @@ def run_forward(variants: Iterable[Variant], arguments: Sequence[Any]) -> tuple[
 def run_variant(variant: Variant, arguments: Sequence[Any]) -> Sequence[torch.Tensor] | None:
     """Outputs, then intermediates; None if a guard of the variant fails."""
     if variant.needs_row_major and not lie_row_by_row(arguments, whole_memory=variant.plan.needs_whole_memory):
+        return None
+    if variant.plan.asks_for_identity and given_twice(arguments):
         return None
     if variant.plan.orders != orders_of(arguments):
         return None

@@ -21,7 +21,7 @@ from opwright.binding.serving.listening import is_heard, tell
 from opwright.binding.serving.server import Server
 from opwright.errors import WrapperRefused
 from opwright.tracing.interface.flatten import Leaves
-from opwright.tracing.interface.memory import memory_of
+from opwright.tracing.interface.memory import may_overlap_itself, memory_of
 from opwright.tracing.interface.signature import Signature
 from opwright.tracing.recording.faults import fault_of
 
@@ -135,7 +135,7 @@ class MutatingServer(HotPath):
             target = given[position]
             if not _is_plain_inside(target) or target.device.type not in _DEVICES:
                 return False
-            if (recording and target.requires_grad and target.is_leaf) or 0 in target.stride():
+            if (recording and target.requires_grad and target.is_leaf) or may_overlap_itself(target):
                 return False
             memories = _memories(target)
             if sum(not memories.isdisjoint(_memories(other)) for other in tensors) > 1:

@@ -23,6 +23,7 @@ from opwright.binding.transforms.step_below import step_below
 from opwright.binding.transforms.transformed import Served, Transformable, Transformed
 from opwright.binding.variants.kinds import Key, kind_of
 from opwright.settings import Settings
+from opwright.tracing.interface.memory import given_twice
 from opwright.tracing.recording.randomness import draws
 from opwright.tracing.torch_hooks import functorch
 
@@ -41,12 +42,21 @@ class TransformServer:
         operator: The operator.
         reference: The function as written, for other transforms.
         settings: Whether there is an extension module.
+        may_ask_for_identity: Whether the function may ask whether two tensors are one. Each level has tensors of its
+            own, so calls that give one twice are the function's.
     """
 
-    def __init__(self, operator: Transformable, reference: Callable[..., Any], settings: Settings) -> None:
+    def __init__(
+        self,
+        operator: Transformable,
+        reference: Callable[..., Any],
+        settings: Settings,
+        may_ask_for_identity: Callable[[], bool],
+    ) -> None:
         self._operator = operator
         self._reference = reference
         self._settings = settings
+        self._may_ask_for_identity = may_ask_for_identity
         self._draws: dict[Key, bool] = {}
         self._has_asked = False
         self._step_below: Callable[[Transformable, Transformed, Sequence[Any]], Served | None] = step_below
@@ -57,7 +67,7 @@ class TransformServer:
 
     def serve(self, args: Sequence[Any]) -> Served:
         """Serve a call."""
-        if self._draws_elsewhere(args):
+        if self._draws_elsewhere(args) or (given_twice(args) and self._may_ask_for_identity()):
             return self._run_reference(args)
         transforms = self._operator.transforms
         if not functorch.are_active():

@@ -79,6 +79,7 @@ class Plan:
         orders: The orders of the tensors that it serves, by position; () for tensors that lie as written.
         needs_row_major: Whether it serves only contiguous arguments.
         needs_whole_memory: Whether it serves only arguments that fill their storage.
+        asks_for_identity: Whether it serves only calls in which no tensor is given twice.
     """
 
     forward: Source
@@ -101,6 +102,7 @@ class Plan:
     orders: Orders = ()
     needs_row_major: bool = False
     needs_whole_memory: bool = False
+    asks_for_identity: bool = False
 
     @property
     def sources(self) -> tuple[Source, ...]:

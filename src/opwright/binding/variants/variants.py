@@ -23,6 +23,7 @@ from opwright.errors import LeftToFunction, NoKernel, NumberNeeded, OpwrightErro
 from opwright.settings import Settings
 from opwright.toolchain.process.forks import Lock
 from opwright.toolchain.storage.records import RecordStore
+from opwright.tracing.interface.memory import given_twice
 from opwright.tracing.interface.orders import orders_of
 from opwright.tracing.interface.signature import Signature
 from opwright.tracing.outside.ran import RanMore
@@ -173,9 +174,9 @@ class Variants:
                 self._wind()
 
     def is_refused(self, way: Key, arguments: Sequence[Any]) -> bool:
-        """Whether there will be no kernels for such arguments, and are none for others."""
+        """Whether there will be no kernels for such arguments, with no tensor twice, and are none for others."""
         others = any(mask == way[0] for mask, _ in self.by_call)
-        return not others and _kind(way, arguments) in self._refusals
+        return not others and _kind(way, arguments) in self._refusals and not given_twice(arguments)
 
     def add(
         self,
@@ -394,4 +395,4 @@ class VariantsByState:
 
 
 def _kind(way: Key, arguments: Sequence[Any]) -> Key:
-    return way, kind_of(arguments), orders_of(arguments)
+    return way, kind_of(arguments), orders_of(arguments), given_twice(arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from opwright.deployment.runner.files import write_program
 from opwright.deployment.runner.main_source import Model
 from opwright.deployment.runner.running import build_and_run, needs_cmake
 from opwright.settings import Settings
+from opwright.toolchain.process.threads import done_meanwhile
 
 _MODEL = Model(
     "model.pt2",
@@ -34,13 +36,20 @@ class Model {
 
 def _write(exported: Exported, folder: Path, options: Options) -> dict[str, Any]:
     planned = plan_library(exported, shims=options.direct)
-    library = build_library(planned, folder, options.settings) if planned.operators else None
-    write_package(exported, planned, folder / _MODEL.file, direct=options.direct)
+    # AOTInductor runs one compiler at a time, and another core may be free.
+    build = partial(build_library, planned, folder, options.settings)
+    with done_meanwhile(build if planned.operators else _nothing, "opwright deployment") as built:
+        write_package(exported, planned, folder / _MODEL.file, direct=options.direct)
+        library = built()
     write_program(exported, replace(_MODEL, needs=planned.level.features), folder, library=library)
     return {
         "operators": {name: operator.name for name, operator in planned.operators.items()},
         "direct": options.direct,
     }
+
+
+def _nothing() -> None:
+    """Build no library: the model calls no operators."""
 
 
 def _check(folder: Path, manifest: dict[str, Any], settings: Settings) -> Checked:

@@ -52,7 +52,7 @@ _TEXT = Template(r"""// Runs $name without Python. Written by opwright $version.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
-#include <ATen/ops/view_as_real.h>
+#include <ATen/ops/view_as_real_ops.h>
 $includes
 
 #include <algorithm>
@@ -175,7 +175,10 @@ static double difference(const at::Tensor& found, const at::Tensor& expected) {
   if (found.sizes() != expected.sizes() || found.scalar_type() != expected.scalar_type())
     throw std::runtime_error("a result is " + described(found) + ", and eager's is " + described(expected));
   if (!found.numel()) return 0;
-  if (found.is_complex()) return difference(at::view_as_real(found), at::view_as_real(expected));
+  if (found.is_complex()) {
+    using Parts = at::_ops::view_as_real;  // the header of at::view_as_real takes a fifth of the time
+    return difference(Parts::call(found), Parts::call(expected));
+  }
   const at::Tensor a = found.to(at::kDouble), b = expected.to(at::kDouble);
   const at::Tensor same = a.eq(b).logical_or(a.isnan().logical_and(b.isnan()));
   const double largest = a.sub(b).abs().masked_fill(same, 0).max().item().toDouble();

@@ -161,6 +161,9 @@ def _variants(
             raise _unsupported(operator, fact, "return new tensors") from None
         if (count := _most_given(plan)) > MOST_ARGUMENTS:
             raise _too_many(operator, count)
+        if plan.asks_for_identity:
+            fact = "asks which of its tensors are the same one, which kernels cannot tell"
+            raise _unsupported(operator, fact, "decide that outside of the operator")
         if not plan.result.is_plain:
             fact = "returns something else than tensors that it computes, each once"
             raise _unsupported(operator, fact, "return new tensors, each once")

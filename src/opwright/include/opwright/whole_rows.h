@@ -90,6 +90,7 @@ struct WholeRows {
   Size buffer_bytes() const { return offsets[count]; }
 
   void run(char* const* first, char* buffer, RowFunction function) const {
+    if (!gathers && buffer_bytes() == 0) return function(length, reinterpret_cast<void* const*>(first));
     void* row[count];
     for (int k = 0; k < count; ++k) {
       char* element = first[k];

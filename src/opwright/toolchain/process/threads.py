@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
 
 _AGAIN_S = 0.2
+_Result = TypeVar("_Result")
 
 
 def run_in_thread(work: Callable[[], object], name: str) -> None:
@@ -35,16 +38,58 @@ def run_in_thread(work: Callable[[], object], name: str) -> None:
         finally:
             is_over.set()
 
-    interruption: BaseException | None = None
     thread = threading.Thread(target=whole, name=name)
     thread.start()
+    try:
+        is_over.wait()
+    finally:
+        _stop(thread, is_over)
+
+
+@contextmanager
+def done_meanwhile(work: Callable[[], _Result], name: str) -> Iterator[Callable[[], _Result]]:
+    """Do work in a thread while the block does something else; what the block leaves of it is stopped.
+
+    Args:
+        work: What to do.
+        name: The name of the thread.
+
+    Yields:
+        What waits for its end, and returns what it returned or raises what it raised.
+    """
+    is_over = threading.Event()
+    results: list[_Result] = []
+    errors: list[BaseException] = []
+
+    def whole() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            is_over.set()
+
+    def result() -> _Result:
+        is_over.wait()
+        if errors:
+            raise errors[0]
+        return results[0]
+
+    thread = threading.Thread(target=whole, name=name)
+    thread.start()
+    try:
+        yield result
+    finally:
+        _stop(thread, is_over)
+
+
+def _stop(thread: threading.Thread, is_over: threading.Event) -> None:
+    """Interrupt the work of a thread until it is over, and then raise what interrupted this, if anything did."""
+    interruption: BaseException | None = None
     while not is_over.is_set():
         try:
-            if interruption is None:
-                is_over.wait()
-            else:
-                interrupt(thread)
-                is_over.wait(_AGAIN_S)  # it may be in C, or in a part that ignores it
+            interrupt(thread)
+            is_over.wait(_AGAIN_S)  # it may be in C, or in a part that ignores it
         except BaseException as error:
             interruption = error
     thread.join()

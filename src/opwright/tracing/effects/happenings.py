@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import builtins
 import collections
+import copy
 import functools
 import inspect
 import io
 import logging
+import operator
 import random
 import types
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,12 +24,18 @@ from opwright.tracing.effects.points import Name
 
 _WRITES = "writes something out"
 _DRAWS = "draws random numbers that are not torch's"
+_SEEDS = "seeds the generator of random numbers"
 _TIME = "asks for the time"
 _SYSTEM = "calls the operating system"
 _WARNS = "warns"
 _TAKES = "takes from an iterator that is made outside of it"
-_SEEDS = "sets a generator of random numbers"
-NEVER_SPARED = frozenset({_WRITES, _DRAWS, _TAKES, _SEEDS})  # also in libraries, which log and warn at will
+_GENERATES = "uses a generator of random numbers that is made outside of it"
+ASKS_WHICH = "asks which tensor it has, by its address or hash"
+NEVER_SPARED = frozenset(
+    {  # also in libraries, which log and warn at will
+        *(_WRITES, _DRAWS, _TAKES, _SEEDS, _GENERATES, ASKS_WHICH),
+    }
+)
 ASKS_FOR_CLASS = "asks of which class a tensor is"
 
 
@@ -53,11 +61,14 @@ _FUNCTIONS: tuple[tuple[Callable[..., Any], str], ...] = (
     (builtins.breakpoint, "stops in a debugger"),
     (warnings.warn, _WARNS),
     (warnings.warn_explicit, _WARNS),
+    *((seeding, _SEEDS) for seeding in (torch.manual_seed, torch.seed, torch.set_rng_state)),
+    (torch.initial_seed, "asks for the seed of the generator of random numbers"),
+    *((comparing, ASKS_WHICH) for comparing in (operator.is_, operator.is_not)),
     (torch.nn.Parameter, ASKS_FOR_CLASS),  # a trace has tensors without a class of their own
     (torch.nn.Buffer, ASKS_FOR_CLASS),
     *((changing, "") for changing in (next, setattr, delattr, exec, eval)),
 )
-_BY_ID: Mapping[int, Happening] = {id(function): Happening(fact) for function, fact in _FUNCTIONS}
+_BY_ID: Mapping[int, Happening] = {id(inspect.unwrap(function)): Happening(fact) for function, fact in _FUNCTIONS}
 _MODULES: Mapping[str, str] = {
     "time": _TIME,
     "posix": _SYSTEM,
@@ -72,7 +83,7 @@ _OWNERS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (io.IOBase, _WRITES),
     (random.Random, _DRAWS),
     ((numpy.random.RandomState, numpy.random.Generator), _DRAWS),
-    (torch.Generator, _SEEDS),
+    (torch.Generator, _GENERATES),
     (Iterator, _TAKES),
 )
 _LOGGING = frozenset(
@@ -83,9 +94,9 @@ _SEEDING = frozenset(
     inspect.unwrap(function).__code__
     for module in (torch.random, torch.cuda.random)
     for name, function in vars(module).items()
-    if isinstance(function, types.FunctionType)
-    and name.startswith(("manual_seed", "seed", "set_rng_state", "fork_rng"))
+    if isinstance(function, types.FunctionType) and name.startswith(_SEEDING_NAMES)
 )
+_PARTS = ("_parameters", "_buffers", "_modules")
 _DEEPEST, _MOST_MEMBERS = 3, 64
 _NOTHING = object()
 
@@ -98,6 +109,8 @@ def happening_in(frame: types.FrameType, name: Name) -> Happening | None:
         value = frame.f_globals.get(root, frame.f_builtins.get(root))
     if name.asked is not None and value is type:
         return Happening(ASKS_FOR_CLASS) if isinstance(frame.f_locals.get(name.asked[0]), torch.Tensor) else None
+    if value is id or value is hash:
+        return _of_address(frame, name.given, is_unknown_a_tensor=value is id)  # a tensor's hash is seen where it runs
     if name.asked is not None and (value is getattr or value is hasattr):
         variable, attribute = name.asked
         return _of_tensor(frame.f_locals.get(variable), attribute)
@@ -111,6 +124,28 @@ def happening_in(frame: types.FrameType, name: Name) -> Happening | None:
             is_last = position == len(attributes) - 1
             return _of_owner(owner) if is_last else None
     return _of_value(value)
+
+
+def _of_address(frame: types.FrameType, given: Sequence[str] | None, *, is_unknown_a_tensor: bool) -> Happening | None:
+    """Asking for the address of a value: that of a tensor differs from call to call, and a trace has others."""
+    if frame.f_code.co_filename == copy.__file__:  # which remembers what it has copied
+        return None
+    value = None if given is None else value_of(frame, given)
+    is_tensor = is_unknown_a_tensor if value is None else isinstance(value, torch.Tensor)
+    return Happening(ASKS_WHICH) if is_tensor else None
+
+
+def value_of(frame: types.FrameType, way: Sequence[str]) -> Any:
+    """The value of a dotted name, without running user code; None if that cannot be found out."""
+    root, *attributes = way
+    value = frame.f_locals.get(root, _NOTHING)
+    if value is _NOTHING:
+        value = frame.f_globals.get(root, frame.f_builtins.get(root))
+    for attribute in attributes:
+        parts = (vars(value).get(part) for part in _PARTS) if isinstance(value, torch.nn.Module) else ()
+        held = next((part[attribute] for part in parts if part and attribute in part), None)
+        value = _member(value, attribute) if held is None else held
+    return value
 
 
 def _of_tensor(value: Any, attribute: str | None) -> Happening | None:
@@ -133,7 +168,7 @@ def seeds(code: types.CodeType) -> bool:
 
 
 def _of_value(value: Any) -> Happening | None:
-    known = _BY_ID.get(id(value))
+    known = _BY_ID.get(id(_within(value)))
     if known is not None or isinstance(value, type):
         return known
     if isinstance(value, types.BuiltinFunctionType):
@@ -144,6 +179,13 @@ def _of_value(value: Any) -> Happening | None:
         return Happening()
     found = _of_owner(value)
     return replace(found, is_common=True) if found is not None and isinstance(value, io.IOBase) else found
+
+
+def _within(value: Any) -> Any:
+    """The function inside of wrappers: torch's compiler puts one around `torch.manual_seed` when it is imported."""
+    while isinstance(value, types.FunctionType) and "__wrapped__" in vars(value):
+        value = vars(value)["__wrapped__"]
+    return value
 
 
 def _has_defaults(value: Any, depth: int) -> bool:

@@ -11,6 +11,8 @@ from functools import lru_cache
 
 import torch
 
+from opwright.tracing.outside.code.identity import Dotted, comparisons, given_to
+
 _STORES = (
     *("STORE_ATTR", "STORE_SUBSCR", "STORE_SLICE", "STORE_GLOBAL"),
     *("DELETE_ATTR", "DELETE_SUBSCR", "DELETE_GLOBAL"),
@@ -18,9 +20,11 @@ _STORES = (
 _OF_CELLS = ("STORE_DEREF", "DELETE_DEREF")
 _ROOTS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_FAST", "STORE_FAST_LOAD_FAST")
 _WIDER = "EXTENDED_ARG"
+_NEAR = 16  # instructions after a name in which its arguments are loaded
 _FROM_OUTSIDE = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _ASKING = (("getattr",), ("hasattr",), ("type",))
+_OF_ADDRESSES = (("id",), ("hash",))
 _CONTAINERS = (list, dict, set, bytearray, collections.deque, collections.OrderedDict, collections.defaultdict)
 _CONSTANT_TWINS = (tuple, types.MappingProxyType, frozenset, bytes)
 _OF_ARRAYS = (
@@ -47,10 +51,12 @@ class Points:
     Attributes:
         changing: The lines on which it may change an object.
         names: The dotted name that an instruction loads, by its offset and by that of its EXTENDED_ARG.
+        compared: What it asks whether they are one object, by the offset.
     """
 
     changing: frozenset[int]
     names: Mapping[int, Name]
+    compared: Mapping[int, tuple[Dotted | None, Dotted | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +67,13 @@ class Name:
         way: Its parts.
         is_local: Whether the first of them is a variable of the function itself.
         asked: For `getattr(x, "scale", 1.0)`, `type(x)` and such the variable, and the attribute unless it is computed.
+        given: For `id(x.y)` and `hash(x.y)` what they are given; None if that is computed.
     """
 
     way: tuple[str, ...]
     is_local: bool
     asked: tuple[str, str | None] | None = None
+    given: Dotted | None = None
 
 
 @lru_cache(maxsize=4096)
@@ -83,10 +91,12 @@ def points_of(code: types.CodeType) -> Points:
             changing.add(line)
         name = _named(step, name, code)
         if name is not None and (len(name.way) > 1 or not name.is_local):
-            asked = _asked([following for following, _ in steps[position + 1 :]]) if name.way in _ASKING else None
-            names.update(dict.fromkeys(offsets, replace(name, asked=asked)))
+            following = [each for each, _ in steps[position + 1 : position + 1 + _NEAR]]
+            asked = _asked(following) if name.way in _ASKING else None
+            given = given_to(following) if name.way in _OF_ADDRESSES else None
+            names.update(dict.fromkeys(offsets, replace(name, asked=asked, given=given)))
         offsets = []
-    return Points(frozenset(changing), names)
+    return Points(frozenset(changing), names, comparisons(code))
 
 
 def may_change(step: dis.Instruction, code: types.CodeType) -> bool:

@@ -13,13 +13,11 @@ from __future__ import annotations
 import functools
 import gc
 import itertools
-import os
 import threading
 import time
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import Enum, auto
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,43 +25,43 @@ import torch
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
+    FakeTensor,
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
+from torch.overrides import _get_current_function_mode_stack
 
-from opwright.errors import OpwrightError, Place, SideEffect
-from opwright.package import PACKAGE
+from opwright.errors import OpwrightError, OutsideTensor, Place, SideEffect
+from opwright.tracing.effects import owners
 from opwright.tracing.effects.asked_again import answers_alike
-from opwright.tracing.effects.happenings import ASKS_FOR_CLASS, NEVER_SPARED, happening_in, logs, seeds
+from opwright.tracing.effects.happenings import (
+    ASKS_FOR_CLASS,
+    ASKS_WHICH,
+    NEVER_SPARED,
+    happening_in,
+    logs,
+    seeds,
+    value_of,
+)
+from opwright.tracing.effects.owners import Owner, owner_of
 from opwright.tracing.effects.points import Points, points_of
 from opwright.tracing.effects.reach import Reach
 from opwright.tracing.effects.state import Snapshot
 from opwright.tracing.effects.surroundings import Surroundings
-from opwright.tracing.outside.purity import LIBRARIES
+from opwright.tracing.hints import AS_ARGUMENT
 from opwright.tracing.trace_functions import in_front, installed, none_of_them
 
 _MOST_OBJECTS = 20_000
 _MOST_SECONDS = 0.02  # for comparing at each line; after that, only the first and the last state are compared
 _HINT = "return it, or keep this line outside of the operator"
-_UNWATCHED = tuple(f"{folder}{os.sep}" for folder in (Path(torch.__file__).parent, PACKAGE))
-_CALLING_FORWARDS = (f"{Path(torch.__file__).parent / 'nn' / 'modules'}{os.sep}", str(PACKAGE / "nn" / "served.py"))
-_LIBRARIES = ("<frozen ", *LIBRARIES)
 _IMPORTS = "<frozen importlib._bootstrap>"
 _SYMBOLIC = frozenset(  # arithmetic of sizes, which is deep and calls nobody's code
     str(Path(torch.__file__).parent / "fx" / "experimental" / f"{name}.py") for name in ("sym_node", "symbolic_shapes")
 )
 
 
-class Owner(Enum):
-    """Whose code runs."""
-
-    USER = auto()  # also a library that it calls
-    FORWARD = auto()  # of a module of a library, which torch calls
-    TORCH = auto()  # opwright, or a library that one of them calls
-
-
 @contextmanager
-def unchanged_outside(name: str, function: Callable[..., Any], arguments: Sequence[Any] = ()) -> Iterator[None]:
+def unchanged_outside(name: str, function: Callable[..., Any], arguments: Sequence[Any] = ()) -> Iterator[Watch]:
     """Refuse changes outside of a function until the end of the block, on this thread.
 
     Args:
@@ -78,7 +76,7 @@ def unchanged_outside(name: str, function: Callable[..., Any], arguments: Sequen
     watch = Watch(name, function, arguments)
     try:
         with in_front(lambda _: watch):
-            yield
+            yield watch
     finally:
         watch.leave()
         if watch.refusal is not None:  # also if the function has caught it
@@ -154,12 +152,15 @@ class Watch:
     Attributes:
         refusal: The refusal of the first side effect, if any.
         met: The first error that the trace raised into the function.
+        asks_for_identity: Whether the function asks whether two tensors are one, such as `query is key`.
+        asks_for_layout: Whether that may depend on how they lie: `x.contiguous()` is `x` only if `x` is contiguous.
     """
 
     def __init__(self, name: str, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
         _of_traces()  # while nothing is watched
         self.refusal: SideEffect | None = None
         self.met: Exception | None = None
+        self.asks_for_identity = self.asks_for_layout = False
         self._name = name
         self._roots = [(function, name), *((argument, "an argument") for argument in arguments)]
         self._codes: dict[types.CodeType, dict[str, Any]] = {}  # of functions that ran, with their globals
@@ -184,8 +185,10 @@ class Watch:
         if code.co_filename in _SYMBOLIC or (gc.callbacks and code in _called_by_the_collector()):
             return self._until_it_returns(frame)
         if seeds(code):
-            self._end(f"{self._name} sets torch's generator of random numbers, which its kernel would not do", frame)
-        owner = _owner_of(frame)
+            self._end(f"{self._name} seeds the generator of random numbers, which its kernel would not do", frame)
+        if code is torch.Tensor.__hash__.__code__ and self._hashes_a_traced(frame):
+            self._end(f"{self._name} {ASKS_WHICH}, which its kernel would not do", frame)
+        owner = owner_of(frame)
         if owner is not Owner.USER and code.co_filename == _IMPORTS:
             return self._until_it_returns(frame)
         if owner is Owner.TORCH:
@@ -195,10 +198,10 @@ class Watch:
         if owner is Owner.USER and logs(code):
             self._end(f"{self._name} logs, which its kernel would not do", frame)
         points = points_of(code)
-        if not points.changing and not points.names:
+        if not points.changing and not points.names and not points.compared:
             return None
         self._codes.setdefault(code, frame.f_globals)
-        frame.f_trace_opcodes = bool(points.names)
+        frame.f_trace_opcodes = bool(points.names or points.compared)
         return _Lines(self, points, owner)
 
     def _until_it_returns(self, frame: types.FrameType) -> Callable[..., Any]:
@@ -271,7 +274,7 @@ class Watch:
             raise self.refusal
         name = points.names[frame.f_lasti]
         happening = happening_in(frame, name)
-        if happening is None or (happening.is_common and frame.f_code.co_filename.startswith(_LIBRARIES)):
+        if happening is None or (happening.is_common and frame.f_code.co_filename.startswith(owners.FOLDERS)):
             return False
         if not happening.fact:
             return True
@@ -282,6 +285,30 @@ class Watch:
         if happening.owner is None or (not name.is_local and len(name.way) > 1) or self._reached().has(happening.owner):
             self._end(f"{self._name} {happening.fact}, which its kernel would not do", frame)
         return False
+
+    def compares(self, frame: types.FrameType, operands: Sequence[Sequence[str] | None]) -> None:
+        """Note that two values are asked to be one object, if they may be tensors.
+
+        Raises:
+            OutsideTensor: If one is a tensor that is none of the trace: an argument may be that tensor.
+        """
+        known = [value_of(frame, way) for way in operands if way is not None]
+        found = [value for value in known if value is not None]
+        if not all(isinstance(value, torch.Tensor) for value in found):
+            return
+        self.asks_for_identity = True
+        self.asks_for_layout |= "contiguous" in frame.f_code.co_names
+        if any(map(_is_of_no_trace, found)):
+            raise meets(
+                OutsideTensor("the function compares a tensor that is not one of its parameters", hint=AS_ARGUMENT)
+            )
+
+    def _hashes_a_traced(self, frame: types.FrameType) -> bool:
+        """Whether the user's code takes the hash of a tensor of the trace, perhaps for a set or a dict."""
+        above = frame.f_back
+        while above is not None and above.f_code.co_filename.startswith("<"):  # the hash of a data class, say
+            above = above.f_back
+        return above is not None and _is_traced(frame.f_locals["self"]) and owner_of(above) is not Owner.TORCH
 
     def undo(self) -> None:
         """Restore everything that has changed."""
@@ -333,6 +360,8 @@ class _Lines:
         if event == "opcode":
             if frame.f_lasti in self._points.names:
                 self._open_if(self._watch.happens(frame, self._points, self._owner), frame)
+            if frame.f_lasti in self._points.compared:
+                self._watch.compares(frame, self._points.compared[frame.f_lasti])
         elif event in ("line", "return"):
             if self._is_open:
                 self._is_open = False
@@ -346,24 +375,16 @@ class _Lines:
             self._watch.open(frame)
 
 
-def _owner_of(frame: types.FrameType) -> Owner:
-    """Whose code runs."""
-    above: types.FrameType | None = frame
-    if frame.f_code.co_filename.startswith("<") and frame.f_back is not None:  # made by a library, if one calls it
-        above = frame.f_back if frame.f_back.f_code.co_filename.startswith(_LIBRARIES) else frame
-    if frame.f_code.co_filename.startswith(_UNWATCHED):
-        return Owner.TORCH
-    is_forward = False
-    while above is not None:
-        file = above.f_code.co_filename
-        if file.startswith(_CALLING_FORWARDS):
-            is_forward = True
-        elif file.startswith(_UNWATCHED):
-            return Owner.FORWARD if is_forward and file.startswith(_UNWATCHED[1]) else Owner.TORCH
-        elif not file.startswith(_LIBRARIES):
-            return Owner.FORWARD if is_forward else Owner.USER
-        above = above.f_back
-    return Owner.TORCH
+def _is_traced(tensor: torch.Tensor) -> bool:
+    return isinstance(tensor, FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+
+
+def _is_of_no_trace(tensor: torch.Tensor) -> bool:
+    """Whether a tensor was made outside, and nothing stands for it."""
+    if _is_traced(tensor):
+        return False
+    modes = _get_current_function_mode_stack()
+    return not any(id(tensor) in getattr(mode, "stood_for", ()) for mode in modes)
 
 
 def _called_by_the_collector() -> set[types.CodeType]:
@@ -374,6 +395,6 @@ def _called_by_the_collector() -> set[types.CodeType]:
 
 def _place(frame: types.FrameType | None) -> Place | None:
     """The running line of the user's code."""
-    while frame is not None and frame.f_code.co_filename.startswith((*_UNWATCHED, *_LIBRARIES)):
+    while frame is not None and frame.f_code.co_filename.startswith((*owners.UNWATCHED, *owners.FOLDERS)):
         frame = frame.f_back
     return Place(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None

@@ -13,6 +13,29 @@ def memory_of(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
+def given_twice(arguments: Iterable[Any]) -> tuple[tuple[int, int], ...]:
+    """The positions of tensors that are given again, each after the first with the same tensor."""
+    first: dict[int, int] = {}
+    tensors = ((position, id(each)) for position, each in enumerate(arguments) if isinstance(each, torch.Tensor))
+    met = ((first.setdefault(identity, position), position) for position, identity in tensors)
+    return tuple(pair for pair in met if pair[0] != pair[1])
+
+
+def may_overlap_itself(tensor: torch.Tensor) -> bool:
+    """Whether two elements of a tensor may be in one place; `native/overlap.h` in Python.
+
+    They are not if every step is longer than all that lies within it. Strides that interleave, (2, 3) for sizes of 3
+    and 2, are taken for ones that overlap.
+    """
+    steps = sorted((stride, size) for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1)
+    reach = 0
+    for stride, size in steps:
+        if stride <= reach:
+            return True
+        reach += stride * (size - 1)
+    return False
+
+
 def lie_row_by_row(arguments: Iterable[Any], *, whole_memory: bool) -> bool:
     """Whether every tensor is contiguous and, if asked for, fills its storage."""
     tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]

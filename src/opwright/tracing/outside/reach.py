@@ -40,6 +40,7 @@ class Reads:
         searched: Of these, those that it has found.
         names: The names of attributes in code that was searched.
         unordered: Lines that make sets; a trace that runs one has no record.
+        may_ask_for_identity: Whether code that was searched asks whether two values are one object.
     """
 
     guard: Guard
@@ -49,6 +50,7 @@ class Reads:
     searched: Codes | None = None
     names: frozenset[str] = frozenset()
     unordered: tuple[Hazard, ...] = ()
+    may_ask_for_identity: bool = False
 
 
 # What is given to these runs in a backward pass, after the trace of the forward.
@@ -112,7 +114,7 @@ def _walked(root: Any, make: Callable[[frozenset[str], bool, frozenset[str]], Wa
         walk = make(names, is_dynamic, asked)
         guard = with_tensor_methods(walk, walk.describe(root, way), way)
         if walk.met_names <= names and walk.met_asked <= asked and walk.met_dynamic == is_dynamic:
-            more = walk.ran, walk.searched(), names, tuple(walk.unordered)
+            more = walk.ran, walk.searched(), names, tuple(walk.unordered), walk.may_ask_for_identity()
             return Reads(guard, walk.every_hazard(), walk.layers, *more)
         names, asked, is_dynamic = names | walk.met_names, asked | walk.met_asked, walk.met_dynamic
 

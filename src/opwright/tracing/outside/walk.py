@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opwright.errors import Place
+from opwright.tracing.outside.code.identity import comparisons
 from opwright.tracing.outside.code.instructions import Lines, Named, codes_in, named_by
 from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
 from opwright.tracing.outside.hazards import Hazard
@@ -224,6 +225,10 @@ class Walk:
             if self.ran is None
             else frozenset(spelled_code(each) for code in self._noted for each in codes_in(code))
         )
+
+    def may_ask_for_identity(self) -> bool:
+        """Whether code that was searched asks whether two values are one object."""
+        return any(comparisons(each) for code in self._noted for each in codes_in(code))
 
     def counting(self, held: Set[str] | Mapping[str, Any]) -> list[str]:
         """The attributes that are guarded, in order."""

@@ -26,11 +26,14 @@ class Standing(TorchFunctionMode):
     Args:
         tensors: The tensors from outside, by identity.
         arguments: What stands for them.
+
+    Attributes:
+        stood_for: The same tensors.
     """
 
     def __init__(self, tensors: Mapping[int, torch.Tensor], arguments: Mapping[int, Any]) -> None:
         super().__init__()
-        self._tensors = tensors
+        self.stood_for = tensors
         self._arguments = arguments
         self._records = torch.is_grad_enabled()
 
@@ -49,7 +52,7 @@ class Standing(TorchFunctionMode):
         """
         if id(tensor) not in self._arguments:
             return tensor
-        if self._records and not torch.is_grad_enabled() and self._tensors[id(tensor)].requires_grad:
+        if self._records and not torch.is_grad_enabled() and self.stood_for[id(tensor)].requires_grad:
             fact = "the function uses a tensor from outside, which requires a gradient, where none is recorded"
             raise meets(NoKernel(fact, hint="pass it as an argument"))
         return self._arguments[id(tensor)]
