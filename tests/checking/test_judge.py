@@ -295,6 +295,10 @@ def test_a_check_that_does_not_exist_is_refused():
         CheckUnknown, match=r"^no check is called valeus or x\nhint: the checks are values, gradients, "
     ):
         check(gate, gate, SAMPLES, only=("valeus", "x"))
+    with pytest.raises(CheckUnknown, match=r"^no check is called valeus\n"):
+        check(gate, gate, SAMPLES, only=("values", "valeus"))
+    with pytest.raises(CheckUnknown, match=r"^the quick check leaves gradcheck out\n"):
+        check(gate, gate, SAMPLES, only=("gradcheck",), quick=True)
 
 
 @pytest.mark.parametrize(("faulty", "caught_by"), FAULTS, ids=lambda case: getattr(case, "__qualname__", None))

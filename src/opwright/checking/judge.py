@@ -121,8 +121,11 @@ def check(
     material = material_of(judged, tuple(dtypes), device, quick=quick)
     trials = [Trial(candidate, judged.reference, material, judged.overload) for candidate in candidates]
     steps = [(trial, step) for trial in trials for step in CHECKS if _wanted(trial, step, only, quick)]
+    names = [_full_name(trial, step) for trial in trials for step in CHECKS]
+    if unknown := [text for text in only if not any(text in name for name in names)]:
+        raise CheckUnknown(f"no check is called {' or '.join(unknown)}", hint=f"the checks are {', '.join(_NAMES)}")
     if not steps:
-        raise CheckUnknown(f"no check is called {' or '.join(only)}", hint=f"the checks are {', '.join(_NAMES)}")
+        raise CheckUnknown(f"the quick check leaves {' and '.join(only)} out", hint="leave out quick=True")
     ran = {step.name for _, step in steps}
     steps = list(part_of(steps, part))
     rows = [Row(rung, "available", "", "skipped", reason) for rung, reason in missing.items()]
@@ -136,8 +139,12 @@ def check(
 
 
 def _wanted(trial: Trial, step: Check, only: Sequence[str], quick: bool) -> bool:
-    name = f"{trial.candidate.rung}: {step.name}"
+    name = _full_name(trial, step)
     return (step.quick or not quick) and (not only or any(text in name for text in only))
+
+
+def _full_name(trial: Trial, step: Check) -> str:
+    return f"{trial.candidate.rung}: {step.name}"
 
 
 def _rows(trial: Trial, step: Check) -> Iterator[Row]:

@@ -123,6 +123,10 @@ def same(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 VECTORS = opwright.shapes("A", A=3)
 
 
+def unsaid(x, scale=2.0):
+    return torch.sin(x) * scale
+
+
 def single(x: torch.Tensor) -> tuple[torch.Tensor]:
     return (torch.sin(x),)
 
@@ -154,6 +158,11 @@ def pairs(device, dtype):
             "has an autocast policy, but operators of a wheel run",
         ),
         (lambda: [operator(listed, pairs)], {}, "opwright::listed takes or returns a structure"),
+        (
+            lambda: [operator(unsaid)],
+            {},
+            "opwright::unsaid does not say what x may be, which a schema must\nhint: annotate each: x: torch.Tensor",
+        ),
         (lambda: [operator(single)], {}, "opwright::single returns a tuple of one tensor"),
         (lambda: [operator(same)], {}, "opwright::same returns something else than tensors that it computes"),
     ],

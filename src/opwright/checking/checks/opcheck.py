@@ -15,7 +15,7 @@ from opwright.samples import Sample
 def opcheck(trial: Trial, sample: Sample) -> Finding:
     """Run `torch.library.opcheck`. It does not test the mathematics; the other checks do."""
     if trial.overload is None:
-        raise Skipped("it is not an operator of torch.ops", hint="register it with torch.library.custom_op")
+        raise Skipped("torch.ops has no operation of its name", hint="annotate every parameter, as in x: torch.Tensor")
     call = tracked(fresh(sample))
     try:
         with warnings.catch_warnings():

@@ -25,7 +25,8 @@ from opwright.operators.base import DEFAULT_NAMESPACE, BaseOperator
 from opwright.samples import required
 from opwright.settings import Settings
 from opwright.tracing.guarded import guarded
-from opwright.tracing.interface.signature import Signature, place_of, read_signature
+from opwright.tracing.interface.annotations import read_annotations
+from opwright.tracing.interface.signature import Kind, Signature, place_of, read_signature
 from opwright.tracing.interface.specs import TensorSpec, describe, requiring_gradients
 from opwright.tracing.scalars.type_questions import asks_for_types
 
@@ -110,6 +111,11 @@ def plan_operator(
     signature = read_signature(operator.reference)
     if len(signature.parameters) > MOST_ARGUMENTS:
         raise _too_many(operator, len(signature.parameters))
+    said = read_annotations(operator.reference)
+    structures = [each.name for each in signature.parameters if each.kind is Kind.STRUCTURE]
+    if unsaid := [name for name in structures if name not in said]:
+        hint = f"annotate each: {unsaid[0]}: torch.Tensor"
+        raise _unsupported(operator, f"does not say what {' and '.join(unsaid)} may be, which a schema must", hint)
     if signature.schema is None or not signature.is_flat:
         raise _unsupported(
             operator,
