@@ -161,7 +161,8 @@ def pairs(device, dtype):
         (
             lambda: [operator(unsaid)],
             {},
-            "opwright::unsaid does not say what x may be, which a schema must\nhint: annotate each: x: torch.Tensor",
+            "opwright::unsaid does not say what x and scale may be, which a schema must, so no wheel can hold it\n"
+            "hint: annotate each: x: torch.Tensor, scale: float",
         ),
         (lambda: [operator(single)], {}, "opwright::single returns a tuple of one tensor"),
         (lambda: [operator(same)], {}, "opwright::same returns something else than tensors that it computes"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -26,7 +27,7 @@ from opwright.samples import required
 from opwright.settings import Settings
 from opwright.tracing.guarded import guarded
 from opwright.tracing.interface.annotations import read_annotations
-from opwright.tracing.interface.signature import Kind, Signature, place_of, read_signature
+from opwright.tracing.interface.signature import Kind, Parameter, Signature, place_of, read_signature
 from opwright.tracing.interface.specs import TensorSpec, describe, requiring_gradients
 from opwright.tracing.scalars.type_questions import asks_for_types
 
@@ -112,10 +113,11 @@ def plan_operator(
     if len(signature.parameters) > MOST_ARGUMENTS:
         raise _too_many(operator, len(signature.parameters))
     said = read_annotations(operator.reference)
-    structures = [each.name for each in signature.parameters if each.kind is Kind.STRUCTURE]
-    if unsaid := [name for name in structures if name not in said]:
-        hint = f"annotate each: {unsaid[0]}: torch.Tensor"
-        raise _unsupported(operator, f"does not say what {' and '.join(unsaid)} may be, which a schema must", hint)
+    unsaid = [each for each in signature.parameters if each.kind is Kind.STRUCTURE and each.name not in said]
+    if unsaid:
+        names = " and ".join(each.name for each in unsaid)
+        hint = f"annotate each: {', '.join(map(_annotated, unsaid))}"
+        raise _unsupported(operator, f"does not say what {names} may be, which a schema must", hint)
     if signature.schema is None or not signature.is_flat:
         raise _unsupported(
             operator,
@@ -244,6 +246,12 @@ def packaged_kernel(variant: PlannedVariant, types: Sequence[str]) -> PackagedKe
         needs_row_major=plan.needs_row_major,
         is_cuda=variant.serving.backend == "cuda",
     )
+
+
+def _annotated(parameter: Parameter) -> str:
+    """How a parameter might be annotated: as its default, if it has one that is not None."""
+    has_default = parameter.default not in (inspect.Parameter.empty, None)
+    return f"{parameter.name}: {type(parameter.default).__name__ if has_default else 'torch.Tensor'}"
 
 
 def _too_many(operator: BaseOperator, count: int) -> OpwrightError:
