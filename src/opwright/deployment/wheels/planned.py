@@ -250,7 +250,7 @@ def packaged_kernel(variant: PlannedVariant, types: Sequence[str]) -> PackagedKe
 
 def _annotated(parameter: Parameter) -> str:
     """How a parameter might be annotated: as its default, if it has one that is not None."""
-    has_default = parameter.default not in (inspect.Parameter.empty, None)
+    has_default = parameter.default is not inspect.Parameter.empty and parameter.default is not None
     return f"{parameter.name}: {type(parameter.default).__name__ if has_default else 'torch.Tensor'}"
 
 
