@@ -152,13 +152,26 @@ def test_a_tensor_from_outside_may_be_an_argument() -> None:
 
 
 def test_what_is_contiguous_already_is_the_same() -> None:
-    def dense(x: Tensor) -> Tensor:
+    def copied_or_not(x: Tensor) -> Tensor:
         y = x.contiguous()
         return x.exp() * 2 if y is x else x.cos().exp()
 
-    served = opwright.operator(dense)
+    served = opwright.operator(copied_or_not)
     for given in (torch.randn(4, 3), torch.randn(3, 4).t(), torch.randn(3, 4)[:, :3]):
-        torch.testing.assert_close(served(given), dense(given))
+        torch.testing.assert_close(served(given), copied_or_not(given))
+
+
+def test_a_record_of_two_tensors_is_not_for_one_given_twice() -> None:
+    def same_in_a_record(a: Tensor, b: Tensor) -> Tensor:
+        return a.exp() * b.sin() if a is b else (a * b.cos()).exp()
+
+    first, again = (opwright.Operator(same_in_a_record, name="opwright::same_in_a_record") for _ in range(2))
+    torch.testing.assert_close(first(tensor(1), tensor(2)), same_in_a_record(tensor(1), tensor(2)))
+    x = tensor(3)
+    for each in (again, first):
+        torch.testing.assert_close(each(x, x), same_in_a_record(x, x))
+    torch.testing.assert_close(again(tensor(1), x), same_in_a_record(tensor(1), x))
+    assert again.last_rung == "cpp"
 
 
 def test_other_objects_may_be_compared() -> None:

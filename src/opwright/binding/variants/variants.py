@@ -294,7 +294,7 @@ class Variants:
             return None
         store = RecordStore(settings)
         for position in range(_MOST_VARIANTS):
-            record = store.read("plans", record_key(identity, kind, position))
+            record = store.read("plans", record_key(identity, kind[:-1], position))
             if record is None:
                 return None
             try:
@@ -324,7 +324,7 @@ class Variants:
             return
         store = RecordStore(settings)
         for position in range(_MOST_VARIANTS):
-            key = record_key(identity, kind, position)
+            key = record_key(identity, kind[:-1], position)  # a plan itself knows if no tensor may be given twice
             if store.read("plans", key) is None:
                 store.write("plans", key, record)
                 return
