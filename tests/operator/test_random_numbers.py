@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from opwright.api.operator import Operator
 from opwright.ir.call_traits import RANDOM
@@ -101,6 +102,16 @@ def test_a_function_that_sets_the_generator_to_the_state_it_has_runs_as_written(
             results.append((each(x), torch.rand(2)))
         torch.testing.assert_close(*results, rtol=0, atol=0)
     assert operator.last_rung == "composed"
+
+
+def test_a_checkpoint_which_sets_the_generator_itself_has_kernels() -> None:
+    def checkpointed(x: Tensor) -> Tensor:
+        return checkpoint(lambda y: torch.tanh(y) * y.exp(), x, use_reentrant=False) * 2
+
+    operator, x = operator_of(checkpointed), torch.linspace(-1, 1, 12, requires_grad=True)
+    gradients = [torch.autograd.grad(each(x).sum(), x) for each in (operator, checkpointed)]
+    torch.testing.assert_close(*gradients)
+    assert operator.last_rung == "cpp"
 
 
 @pytest.mark.falls_back

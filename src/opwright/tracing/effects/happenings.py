@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import builtins
 import collections
+import contextlib
 import copy
 import functools
 import inspect
 import io
 import logging
 import operator
+import os
 import random
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -24,18 +27,13 @@ from opwright.tracing.effects.points import Name
 
 _WRITES = "writes something out"
 _DRAWS = "draws random numbers that are not torch's"
-_SEEDS = "seeds the generator of random numbers"
 _TIME = "asks for the time"
 _SYSTEM = "calls the operating system"
 _WARNS = "warns"
 _TAKES = "takes from an iterator that is made outside of it"
 _GENERATES = "uses a generator of random numbers that is made outside of it"
 ASKS_WHICH = "asks which tensor it has, by its address or hash"
-NEVER_SPARED = frozenset(
-    {  # also in libraries, which log and warn at will
-        *(_WRITES, _DRAWS, _TAKES, _SEEDS, _GENERATES, ASKS_WHICH),
-    }
-)
+NEVER_SPARED = frozenset((_WRITES, _DRAWS, _TAKES, _GENERATES, ASKS_WHICH))  # also in libraries, which warn at will
 ASKS_FOR_CLASS = "asks of which class a tensor is"
 
 
@@ -61,7 +59,6 @@ _FUNCTIONS: tuple[tuple[Callable[..., Any], str], ...] = (
     (builtins.breakpoint, "stops in a debugger"),
     (warnings.warn, _WARNS),
     (warnings.warn_explicit, _WARNS),
-    *((seeding, _SEEDS) for seeding in (torch.manual_seed, torch.seed, torch.set_rng_state)),
     (torch.initial_seed, "asks for the seed of the generator of random numbers"),
     *((comparing, ASKS_WHICH) for comparing in (operator.is_, operator.is_not)),
     (torch.nn.Parameter, ASKS_FOR_CLASS),  # a trace has tensors without a class of their own
@@ -96,6 +93,9 @@ _SEEDING = frozenset(
     for name, function in vars(module).items()
     if isinstance(function, types.FunctionType) and name.startswith(_SEEDING_NAMES)
 )
+_TORCH = Path(torch.__file__).parent
+_CHECKPOINT = str(_TORCH / "utils" / "checkpoint.py")
+_BETWEEN = (f"{_TORCH}{os.sep}", contextlib.__file__)  # a function of torch and its caller
 _PARTS = ("_parameters", "_buffers", "_modules")
 _DEEPEST, _MOST_MEMBERS = 3, 64
 _NOTHING = object()
@@ -162,9 +162,19 @@ def logs(code: types.CodeType) -> bool:
     return code in _LOGGING
 
 
-def seeds(code: types.CodeType) -> bool:
-    """Whether a function of torch sets a generator, perhaps to the state that it has."""
-    return code in _SEEDING
+def seeds(frame: types.FrameType) -> bool:
+    """Whether a function sets torch's generator, perhaps to the state that it has.
+
+    Checkpoints do so for what they run again, and put back what was.
+    """
+    if frame.f_code not in _SEEDING:
+        return False
+    above = frame.f_back
+    while above is not None and above.f_code.co_filename.startswith(_BETWEEN):
+        if above.f_code.co_filename == _CHECKPOINT:
+            return False
+        above = above.f_back
+    return True
 
 
 def _of_value(value: Any) -> Happening | None:

@@ -23,16 +23,16 @@ class Owner(Enum):
 
     USER = auto()  # also a library that it calls
     FORWARD = auto()  # of a module of a library, which torch calls
-    TORCH = auto()  # opwright, or a library that one of them calls
+    TORCH = auto()  # also opwright's, and that of a library that one of them calls
 
 
 def owner_of(frame: types.FrameType) -> Owner:
     """Whose code runs in a frame."""
+    if frame.f_code.co_filename.startswith(UNWATCHED):
+        return Owner.TORCH
     above: types.FrameType | None = frame
     if frame.f_code.co_filename.startswith("<") and frame.f_back is not None:  # made by a library, if one calls it
         above = frame.f_back if frame.f_back.f_code.co_filename.startswith(FOLDERS) else frame
-    if frame.f_code.co_filename.startswith(UNWATCHED):
-        return Owner.TORCH
     is_forward = False
     while above is not None:
         file = above.f_code.co_filename

@@ -184,7 +184,7 @@ class Watch:
             return None
         if code.co_filename in _SYMBOLIC or (gc.callbacks and code in _called_by_the_collector()):
             return self._until_it_returns(frame)
-        if seeds(code):
+        if seeds(frame):
             self._end(f"{self._name} seeds the generator of random numbers, which its kernel would not do", frame)
         if code is torch.Tensor.__hash__.__code__ and self._hashes_a_traced(frame):
             self._end(f"{self._name} {ASKS_WHICH}, which its kernel would not do", frame)
