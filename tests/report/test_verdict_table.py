@@ -15,7 +15,7 @@ VERDICT = Verdict(
         Row("cpp", "layouts", "B=4 float32", "failed", "input 0 sliced: output [0] is wrong", 0.5, None),
         Row("cpp", "layouts", "B=4 float64", "failed", "input 1 sliced: output [1] is wrong", 0.25, None),
         Row("operator", "values", "B=4 float32", "passed", "", 3e-7, 4e-7),
-        Row("operator", "opcheck", "B=4 float32", "skipped", "torch.ops has no operation of its name"),
+        Row("operator", "opcheck", "B=4 float32", "skipped", "it is not an operator of torch.ops"),
         Row("cpp", "errors", "B=4 float32", "skipped", "your function serves such calls"),
         Row("cpp", "errors", "B=4 float64", "skipped", "your function serves such calls"),
         Row("function", "errors", "B=4 float32", "skipped", "your function serves such calls"),
@@ -44,7 +44,7 @@ def words(line):
         "opcheck – not checked – –",
         "failed cpp, layouts, B=4 float32: input 0 sliced: output [0] is wrong (and 1 more)",
         "cuda is not here: there is no GPU here",
-        "not checked opcheck: torch.ops has no operation of its name",
+        "not checked opcheck: it is not an operator of torch.ops",
         "not checked errors, rungs cpp and function: your function serves such calls",
     ],
 )

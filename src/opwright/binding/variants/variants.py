@@ -175,8 +175,8 @@ class Variants:
 
     def is_refused(self, way: Key, arguments: Sequence[Any]) -> bool:
         """Whether there will be no kernels for such arguments, with no tensor twice, and are none for others."""
-        others = any(mask == way[0] for mask, _ in self.by_call)
-        return not others and _kind(way, arguments) in self._refusals and not given_twice(arguments)
+        others, kind = any(mask == way[0] for mask, _ in self.by_call), _kind(way, arguments)
+        return not others and kind in self._refusals and not kind[-1]
 
     def add(
         self,

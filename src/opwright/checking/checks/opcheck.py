@@ -8,6 +8,7 @@ import torch
 
 from opwright.checking.calls import fresh, tracked
 from opwright.checking.finding import Fault, Finding, Skipped, one_line
+from opwright.checking.subject import PLAIN_CALLABLE
 from opwright.checking.trial import Trial
 from opwright.samples import Sample
 
@@ -15,7 +16,9 @@ from opwright.samples import Sample
 def opcheck(trial: Trial, sample: Sample) -> Finding:
     """Run `torch.library.opcheck`. It does not test the mathematics; the other checks do."""
     if trial.overload is None:
-        raise Skipped("torch.ops has no operation of its name", hint="annotate every parameter, as in x: torch.Tensor")
+        is_callable = trial.candidate.rung == PLAIN_CALLABLE
+        hint = "register it with torch.library.custom_op" if is_callable else "annotate parameters: x: torch.Tensor"
+        raise Skipped("it is not an operator of torch.ops", hint=hint)
     call = tracked(fresh(sample))
     try:
         with warnings.catch_warnings():
