@@ -74,3 +74,15 @@ def test_a_quick_check_is_told_apart():
 
 def test_a_passed_verdict_says_so():
     assert rendered(Verdict("cell", VERDICT.rows[1:3])).splitlines()[0] == "cell: PASSED"
+
+
+def test_the_first_line_tells_that_no_kernel_served():
+    rows = (
+        Row("operator", "values", "B=4 float32", "passed", "", 0.0, 0.0),
+        Row("cpp", "available", "", "skipped", "cell looks at the values of a tensor"),
+        Row("cuda", "available", "", "skipped", "there is no GPU here"),
+    )
+    first = rendered(Verdict("cell", rows, quick=True)).splitlines()[0]
+    assert first.rstrip() == "cell: PASSED the quick check; it has no kernel: your function served every call"
+    with_kernel = (Row("cpp", "values", "B=4 float32", "passed", "", 0.0, 0.0), rows[2])
+    assert "no kernel" not in rendered(Verdict("cell", with_kernel))

@@ -26,6 +26,7 @@ from opwright.toolchain.headers.extension import Extension
 from opwright.toolchain.modules import module_of_library
 from opwright.toolchain.process.forks import Lock
 from opwright.toolchain.process.own_python import can_start_python, python_command
+from opwright.toolchain.process.priority import lower_own
 from opwright.toolchain.process.starting import start
 from opwright.tracing.recording.faults import summary
 
@@ -170,5 +171,5 @@ def _build_elsewhere(directory: Path, settings: Settings) -> subprocess.Popen[by
 def build(directory: str, cache_directory: str, compiler: str | None) -> None:
     """Build the module, at low priority."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
-    os.nice(10)
+    lower_own()
     Extension(Path(directory), _NAME, Settings(Path(cache_directory), compiler)).build()

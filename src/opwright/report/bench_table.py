@@ -24,7 +24,7 @@ def bench_table(report: Mapping[str, Any]) -> RenderableType:
     missing = [Text(f"{rung}: not here: {reason}") for rung, reason in report["missing"].items()]
     headline = Text(f"{report['subject']}, {report['dtype']} on {report['device']}; times in µs, medians ± quartiles")
     doubt = [Text(text, "yellow")] if (text := unsteady(entries)) else []
-    return Group(headline, *tables, *_remarks(entries), *doubt, *missing, _machine(report["machine"]))
+    return Group(headline, *doubt, *tables, *_remarks(entries), *missing, _machine(report["machine"]))
 
 
 def _table(sample: str, entries: Sequence[Mapping[str, Any]]) -> Table:

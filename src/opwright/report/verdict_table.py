@@ -14,7 +14,7 @@ from rich.text import Text
 from opwright.report.figures import MISSING, error_beside
 
 _STYLES = {"passed": "green", "failed": "bold red", "skipped": "dim"}
-_NOT_A_CHECK = "available"
+_NOT_A_CHECK, _KERNELS = "available", ("cpp", "cuda")
 
 
 def verdict_table(verdict: Mapping[str, Any]) -> RenderableType:
@@ -34,7 +34,18 @@ def verdict_table(verdict: Mapping[str, Any]) -> RenderableType:
 def _headline(verdict: Mapping[str, Any]) -> Text:
     status = "passed" if verdict["passed"] else "failed"
     of_what = " the quick check" if verdict["quick"] else ""
-    return Text(f"{verdict['subject']}: ").append(status.upper(), _STYLES[status]).append(of_what)
+    headline = Text(f"{verdict['subject']}: ").append(status.upper(), _STYLES[status]).append(of_what)
+    if _has_no_kernel(verdict):
+        headline.append("; it has no kernel: your function served every call", "yellow")
+    return headline
+
+
+def _has_no_kernel(verdict: Mapping[str, Any]) -> bool:
+    """Whether kernels were looked for, and none was found."""
+    looked_for = {row["rung"] for row in verdict["rows"] if row["check"] == _NOT_A_CHECK}
+    return "cpp" in looked_for and not any(
+        row["rung"] in _KERNELS and row["check"] != _NOT_A_CHECK for row in verdict["rows"]
+    )
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> Table:

@@ -20,12 +20,13 @@ from opwright.binding.variants.variant import Plan
 from opwright.errors import StillBuilding
 from opwright.settings import Settings
 from opwright.toolchain.build import build
+from opwright.toolchain.process.priority import LOW, lower
 from opwright.toolchain.process.threads import interrupt
 
 Build = Callable[[], tuple[Path, ...]]
 
 _FOR_ROW_MAJOR = ("-DOPWRIGHT_ROW_MAJOR",)  # kernels that take two thirds of the time to compile: operands.h
-_LOW_PRIORITY, _END_S = 10, 3.0
+_END_S = 3.0
 _running: weakref.WeakSet[Building] = weakref.WeakSet()
 
 
@@ -59,9 +60,9 @@ class Building:
         """Go on at low priority, with the compilers that run."""
         with contextlib.suppress(OSError, AttributeError):  # only Linux tells the children of a thread
             task = self._thread.native_id or 0
-            os.setpriority(os.PRIO_PROCESS, task, _LOW_PRIORITY)
+            os.setpriority(os.PRIO_PROCESS, task, LOW)
             for child in Path(f"/proc/self/task/{task}/children").read_text().split():
-                os.setpriority(os.PRIO_PGRP, int(child), _LOW_PRIORITY)
+                lower(int(child))
 
     def libraries(self) -> tuple[Path, ...]:
         """What was built.

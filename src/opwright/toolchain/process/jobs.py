@@ -15,6 +15,7 @@ from typing import IO
 
 from opwright.errors import CompilerMissing
 from opwright.toolchain.process.cores import available_cores
+from opwright.toolchain.process.priority import pass_on
 from opwright.toolchain.process.starting import undisturbed
 
 _POLL_S = 0.002
@@ -64,6 +65,7 @@ class _Process(subprocess.Popen[bytes]):
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        pass_on(self.pid)
 
 
 @dataclass(frozen=True, slots=True)
