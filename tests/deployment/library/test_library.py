@@ -72,6 +72,15 @@ def test_other_layouts_and_tensors_without_values_are_right(shipped):
 
 
 @pytest.mark.nightly
+def test_with_other_headers_it_has_another_name(monkeypatch):
+    """Beside a library of an older opwright, whose kernels read alike, its operators are its own."""
+    exported = export(*made("numbers"))
+    before = plan_library(exported).operators["deployed::stretched"].name
+    monkeypatch.setattr("opwright.deployment.library.planned.header_digests", lambda directory: {"kernel.h": "new"})
+    assert plan_library(exported).operators["deployed::stretched"].name != before
+
+
+@pytest.mark.nightly
 def test_autocast_sees_the_operations(shipped):
     x = torch.randn(4, 9)
     with torch.autocast("cpu", torch.bfloat16):

@@ -17,6 +17,7 @@ from opwright.deployment.programs.exported import Exported, OperatorCall
 from opwright.deployment.wheels.planned import PlannedVariant, Serving, packaged_kernel, plan_call
 from opwright.errors import DeploymentUnsupported, NoKernel, UntraceableReference
 from opwright.toolchain.cpu_levels import CpuLevel, cpu_levels
+from opwright.toolchain.recipe import INCLUDE_DIRECTORY, header_digests
 from opwright.toolchain.source import Source
 from opwright.tracing.interface.place import place_of
 
@@ -124,6 +125,7 @@ def _named(name: str, operator: LibraryOperator, graphs: Sequence[ReferenceGraph
     Functions of C are in one namespace for all of a process, and are called after the last part of the name.
     """
     told = [source.text for source in operator.sources] + [str(graph.program.graph) for graph in graphs]
+    told += header_digests(INCLUDE_DIRECTORY).values()  # of another opwright, whose kernels may read alike
     digest = hashlib.sha256("\0".join([name, operator.packaged.schema, *told]).encode()).hexdigest()[:12]
     namespace, short = name.split("::")
     named = f"{namespace}_{digest}::{short}_{digest}" if shims else f"{namespace}_{digest}::{short}"
