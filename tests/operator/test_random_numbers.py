@@ -32,6 +32,12 @@ def drawn_in_place(x: Tensor) -> Tensor:
     return x * x * torch.empty_like(x).uniform_(1, 2) + torch.empty(5).normal_() * x.exp()
 
 
+def drawn_along_memory(x: Tensor) -> Tensor:
+    y = x.t().exp()
+    noise = torch.randn_like(y) + torch.empty_like(y).normal_(1, 2) + torch.rand_like(y)
+    return functional.dropout(y * y, 0.3) * noise + torch.empty_like(y).exponential_(0.5)
+
+
 def seeded(x: Tensor) -> Tensor:
     torch.manual_seed(3)
     return x * x * torch.rand_like(x)
@@ -80,7 +86,7 @@ def everything(function: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]:
 
 
 @pytest.mark.falls_back
-@pytest.mark.parametrize("function", [several_draws, unused_draw, drawn_in_place, seeded])
+@pytest.mark.parametrize("function", [several_draws, unused_draw, drawn_in_place, drawn_along_memory, seeded])
 def test_the_stream_is_that_of_eager(function: Callable[[Tensor], Tensor]) -> None:
     operator = operator_of(function)
     x = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))

@@ -12,12 +12,15 @@ RANDOM = frozenset(
     )
 )
 
+# The same, into memory that a Program has made for this, in the order in which it lies.
+DRAWS_INTO = frozenset(f"aten::{name}" for name in ("bernoulli_", "exponential_", "normal_", "uniform_"))
+
 # May raise, depending on values: never removed.
 CHECKS = frozenset({"aten::_linalg_check_errors", "aten::_assert_async"})
 
 # These read operands with any strides at full speed. All others get contiguous operands, as in the trace: an internal
 # ATen operation may rely on that.
-TAKES_ANY_STRIDES = frozenset(
+TAKES_ANY_STRIDES = DRAWS_INTO | frozenset(
     f"aten::{name}"
     for name in (
         *("mm", "bmm", "addmm", "baddbmm", "mv", "dot", "sum", "mean", "amax", "amin", "prod", "any", "all"),
@@ -39,4 +42,4 @@ RETURNS_NEW = frozenset(
 
 def has_effect(function: str) -> bool:
     """Whether an operation has a side effect."""
-    return function in RANDOM or function in CHECKS
+    return function in RANDOM or function in DRAWS_INTO or function in CHECKS

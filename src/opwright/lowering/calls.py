@@ -36,7 +36,11 @@ def operands_of(func: OpOverload, node: Node, buffers: Mapping[Node, Buffer]) ->
     Raises:
         NoKernel: If one of them cannot be passed through torch's stable C interface.
     """
-    given = named_arguments(func, node)
+    return operands_from(func, named_arguments(func, node), buffers)
+
+
+def operands_from(func: OpOverload, given: Mapping[str, Any], buffers: Mapping[Node, Buffer]) -> tuple[Operand, ...]:
+    """The same, from what is given by the names of the schema."""
     return tuple(
         _operand(func, str(argument.type), given.get(argument.name, argument.default_value), buffers)
         for argument in func._schema.arguments
@@ -47,8 +51,8 @@ def _operand(func: OpOverload, kind: str, value: Any, buffers: Mapping[Node, Buf
     if kind.startswith("Optional["):
         inner = kind.removeprefix("Optional[").removesuffix("]")
         return OptionalOperand(None if value is None else _operand(func, inner, value, buffers))
-    if isinstance(value, Node):
-        return TensorOperand(buffers[value].name)
+    if isinstance(value, Node | Buffer):
+        return TensorOperand((buffers[value] if isinstance(value, Node) else value).name)
     if isinstance(value, (list, tuple)):
         inner = kind.removeprefix("List[").removesuffix("]")
         return ListOperand(tuple(_operand(func, inner, member, buffers) for member in value))

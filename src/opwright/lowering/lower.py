@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -29,6 +29,7 @@ from opwright.ir.program import Axis, Buffer, Call, Iota, Kernel, Number, Progra
 from opwright.ir.relations.equal_sizes import EqualSizes
 from opwright.lowering.bind_sizes import bind_sizes
 from opwright.lowering.calls import named_arguments, operands_of
+from opwright.lowering.draws import drawn_in_order
 from opwright.lowering.names import Names
 from opwright.lowering.nodes import (
     CONVERSIONS,
@@ -135,11 +136,6 @@ class Lowering:
     def _size(self, size: int | torch.SymInt) -> Integer:
         return self.equal.spell(self.graph.sizes.integer(size))
 
-    def _buffer(self, node: Node) -> Buffer:
-        value = value_of(node)
-        spoken = node in self.graph.names
-        return Buffer(self.names.of(node), program_dtype(value.dtype), self._shape(node), spoken)
-
     def _lower(self, node: Node) -> None:
         if node.target is operator.getitem or node in self.buffers:
             return  # declared together with the operation it takes from
@@ -171,8 +167,8 @@ class Lowering:
         return None if part is None or part.pair in self.inputs else part
 
     def _declare(self, node: Node, dtype: DType | None = None) -> Buffer:
-        buffer = self._buffer(node)
-        self.buffers[node] = replace(buffer, dtype=dtype or buffer.dtype)
+        dtype, spoken = dtype or program_dtype(value_of(node).dtype), node in self.graph.names
+        self.buffers[node] = Buffer(self.names.of(node), dtype, self._shape(node), spoken)
         return self.buffers[node]
 
     def _stored(self, node: Node) -> Buffer:
@@ -314,11 +310,8 @@ class Lowering:
         source = self.buffers[arguments["self"]]
         dimension = arguments.get("dim", 0) % len(source.shape)
         for piece in sorted(node.users, key=position_of):
-            offset = self._offset(node, piece, dimension)
+            offset = sum((self._size(one.shape[dimension]) for one in node.meta["val"][: position_of(piece)]), ZERO)
             self._see(piece, source, split_indices(source.shape, self._shape(piece), dimension, offset))
-
-    def _offset(self, node: Node, piece: Node, dimension: int) -> Integer:
-        return sum((self._size(one.shape[dimension]) for one in node.meta["val"][: position_of(piece)]), ZERO)
 
     def _cat(self, node: Node, arguments: Mapping[str, Any]) -> None:
         """One kernel for each piece, all storing into one buffer."""
@@ -365,6 +358,11 @@ class Lowering:
     def _call(self, node: Node, func: OpOverload) -> None:
         if numbers := [source for source in node.all_input_nodes if NUMBER in source.meta]:
             raise NumberNeeded(f"{func.name()} needs the value of a number that changes", names=parameters_of(numbers))
+        if order := self.graph.draws.get(node):
+            target = self._declare(node)
+            self.aliases.add(target.name)
+            self.steps += drawn_in_order(node, order, target, self.names.fresh(f"{target.name}_memory"))
+            return
         targets = self._results(func, node)
         if any(returned.alias_info is not None for returned in func._schema.returns):
             self.aliases.update(target.name for target in targets)

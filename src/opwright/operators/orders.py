@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from torch.fx import Node
@@ -13,6 +14,7 @@ from opwright.errors import NoKernel
 from opwright.tracing.graph import Graph, value_of
 from opwright.tracing.interface.orders import Order, Orders
 from opwright.tracing.interface.specs import ArgumentSpec, TensorSpec
+from opwright.tracing.recording.draws import in_another_order
 from opwright.tracing.result_orders import ResultOrders, result_orders
 
 NodeOrders = Mapping[Node, Order]
@@ -32,6 +34,23 @@ def orders_of_results(
             "its result lies in memory otherwise than kernels would lay it out", hint="return its .contiguous()"
         )
     return found
+
+
+def drawn_as_in_eager(graph: Graph, results: ResultOrders) -> Graph:
+    """The graph, with random numbers drawn into memory that lies as eager's.
+
+    Raises:
+        NoKernel: If it is not known how that lies.
+    """
+    if results.draws is None and (results.are_known or not any(graph.draws.values())):
+        return graph
+    found = results.draws if results.draws and len(results.draws) == len(graph.draws) else (None,) * len(graph.draws)
+    draws: dict[Node, Order] = {}
+    for node, order in zip(graph.draws, found, strict=True):
+        if order is None:
+            raise in_another_order(str(node.target))
+        draws[node] = order
+    return replace(graph, draws=draws)
 
 
 def argument_orders(graph: Graph, specs: Sequence[ArgumentSpec]) -> NodeOrders:

@@ -37,6 +37,7 @@ from opwright.operators.orders import (
     NodeOrders,
     argument_orders,
     backward_orders,
+    drawn_as_in_eager,
     forward_orders,
     orders_in,
     orders_of_results,
@@ -165,12 +166,14 @@ def _derived(
             unchanged = static_in(reference) if imitates_eager(reference) else None
             with timed.of("lay out"):
                 results = orders_of_results(reference, specs, joint.graph, joint.gradients)
+                joint = replace(joint, graph=drawn_as_in_eager(joint.graph, results))
             return _derive_with_gradients(joint, specs, name, save, backend, origin, unchanged, results, timed)
     with timed.of("trace"):
         graph, result = trace(reference, specs)
     refuse_here(graph, specs)
     with timed.of("lay out"):
         arguments, results = argument_orders(graph, specs), orders_of_results(reference, specs, graph)
+        graph = drawn_as_in_eager(graph, results)
         orders = arguments, forward_orders(graph, arguments, results, ())
     ends = named_inputs(graph), named_outputs(graph)
     with timed.of("lower"):

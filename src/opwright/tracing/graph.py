@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +10,7 @@ from torch.fx import Graph as FxGraph
 from torch.fx import Node
 
 from opwright.ir.expressions.integer import Condition
+from opwright.tracing.interface.orders import Order
 from opwright.tracing.scalars.guards import NumberGuard
 from opwright.tracing.scalars.sizes import SizeTable
 
@@ -37,7 +38,7 @@ class Graph:
         number_guards: For which values of varying numbers it is valid.
         hides_from_autograd: Whether the reference detaches a value or computes under no_grad.
         operations: The operations of PyTorch that the reference calls, in order, without views.
-        is_random: Whether it draws random numbers.
+        draws: The operations that draw random numbers, in order, each with the order of the memory that it fills.
         needs_row_major: Whether it is valid only for contiguous inputs, as in the trace.
         needs_whole_memory: Whether it is valid only for inputs that fill their storage.
         asks_for_identity: Whether the reference asks whether two tensors are one, which its inputs are not.
@@ -52,11 +53,16 @@ class Graph:
     described: dict[Node, str]
     hides_from_autograd: bool
     operations: tuple[str, ...]
-    is_random: bool
+    draws: Mapping[Node, Order]
     needs_row_major: bool
     needs_whole_memory: bool
     asks_for_identity: bool
     number_guards: tuple[NumberGuard, ...] = ()
+
+    @property
+    def is_random(self) -> bool:
+        """Whether it draws random numbers."""
+        return bool(self.draws)
 
 
 def ancestors(nodes: Iterable[Node], stop: Container[Node] = frozenset()) -> list[Node]:

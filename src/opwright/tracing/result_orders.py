@@ -22,6 +22,7 @@ from opwright.tracing.interface.orders import MEMORY_FORMATS, Order, empty_in, i
 from opwright.tracing.interface.results import read_result
 from opwright.tracing.interface.specs import ArgumentSpec, ConstantSpec, NumberSpec, TensorSpec
 from opwright.tracing.outside.ran import RanMore
+from opwright.tracing.recording.draws import DrawnOrders
 from opwright.tracing.recording.validation import GoesOn
 from opwright.tracing.torch_hooks.disabled import spare_the_compiler
 from opwright.tracing.torch_hooks.isolation import Modes, in_fresh_thread
@@ -43,11 +44,13 @@ class ResultOrders:
         outputs: One for each tensor.
         gradients: One for each argument; () where there is no gradient.
         are_known: Whether eager's results lie so, and densely.
+        draws: One for each draw of random numbers; None for one into memory with gaps. None if the trace tells.
     """
 
     outputs: tuple[Order, ...]
     gradients: tuple[Order, ...] = ()
     are_known: bool = True
+    draws: tuple[Order | None, ...] | None = None
 
 
 def result_orders(
@@ -104,20 +107,22 @@ def _permutes(graph: Graph, gradients: Sequence[Node]) -> bool:
 
 def _seen(reference: Callable[..., Any], specs: Sequence[ArgumentSpec], *, differentiated: bool) -> ResultOrders:
     spare_the_compiler()
-    with torch.device("meta"), _AsOnProcessor(), MemoryFormats(), ProcessorFormats(), GoesOn():
+    drawn = DrawnOrders()
+    with torch.device("meta"), _AsOnProcessor(), MemoryFormats(), ProcessorFormats(), GoesOn(), drawn:
         arguments = [_argument(spec) for spec in specs]
         with unchanged_outside(reference.__name__, reference, arguments):
             returned = reference(*arguments)
         _, outputs = read_result(reference.__name__, returned, () if hasattr(reference, MAY_COPY) else arguments)
         orders, are_dense = tuple(map(_order, outputs)), all(map(is_dense, outputs))
         if not differentiated:
-            return ResultOrders(orders, are_known=are_dense)
+            return ResultOrders(orders, (), are_dense, tuple(drawn.found))
         wanted = [isinstance(spec, TensorSpec) and spec.requires_grad for spec in specs]
         inputs = [argument for argument, is_wanted in zip(arguments, wanted, strict=True) if is_wanted]
         flowing = [output for output in outputs if output.requires_grad]
         cotangents = [torch.empty_like(output).detach() for output in flowing]
         found = iter(torch.autograd.grad(flowing, inputs, cotangents, allow_unused=True))
-        return ResultOrders(orders, tuple(_order(next(found)) if each else () for each in wanted), are_dense)
+        gradients = tuple(_order(next(found)) if each else () for each in wanted)
+        return ResultOrders(orders, gradients, are_dense, tuple(drawn.found))
 
 
 def _argument(spec: ArgumentSpec) -> Any:

@@ -192,7 +192,7 @@ class Session:
             hides_from_autograd=self._recorder.hides_from_autograd,
             number_guards=() if self._is_conditioned else self._recorder.numbers.guards(),
             operations=tuple(self._recorder.operations),
-            is_random=self._recorder.is_random,
+            draws=self._recorder.draws,
             needs_row_major=self._recorder.needs_row_major,
             needs_whole_memory=self._recorder.needs_whole_memory,
             asks_for_identity=self.asks_for_identity,

@@ -1,7 +1,8 @@
 """Low priority for processes that nobody waits for.
 
-Where Linux groups processes by session (`sched_autogroup_enabled`, as on most desktops), a nice value counts only within
-a session, and compilers have sessions of their own. So the session's own nice value, in `/proc/PID/autogroup`, is set too.
+Where Linux groups processes by session (`sched_autogroup_enabled`, as on most desktops), a nice value counts only
+within a session, and compilers have sessions of their own. So the session's own nice value, in `/proc/PID/autogroup`,
+is set too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ LOW = 10  # of 19; at 0 a process gets nine times as much of a core
 
 
 def lower(session: int) -> None:
-    """Give all processes of a session, which its first process began, low priority; where that is not allowed, do nothing."""
+    """Give all processes of a session, which its first process began, low priority, as far as that is allowed."""
     with contextlib.suppress(OSError, AttributeError):  # Windows has no priorities like these
         os.setpriority(os.PRIO_PGRP, session, LOW)
     _tell_session(session, LOW)

@@ -21,14 +21,15 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import arg_tree_leaves
 
 from opwright.errors import NoKernel, OutsideTensor, UndeclaredMutation, UntraceableReference
-from opwright.ir.call_traits import CHECKS, RANDOM
+from opwright.ir.call_traits import CHECKS
 from opwright.tracing.callers import is_outside
 from opwright.tracing.decompositions.table import decomposition
 from opwright.tracing.effects.watch import paused
-from opwright.tracing.hints import AS_ARGUMENT, DRAW_OUTSIDE, KEEP_OUTSIDE, NEW_TENSOR
+from opwright.tracing.hints import AS_ARGUMENT, KEEP_OUTSIDE, NEW_TENSOR
 from opwright.tracing.interface.memory import memory_of
+from opwright.tracing.interface.orders import Order
 from opwright.tracing.recording.described import Described
-from opwright.tracing.recording.draws import is_draw
+from opwright.tracing.recording.draws import is_draw, order_of_draw, refuse_draw
 from opwright.tracing.recording.in_place import (
     SeenThrough,
     functional_of,
@@ -61,7 +62,9 @@ class Recorder(Unseen, TorchDispatchMode):
         self.numbers = NumberTable(sizes)
         self.fx, self.described = FxGraph(), Described()
         self.hides_from_autograd, self.operations = False, list[str]()
-        self.is_random = self.needs_row_major = self.needs_whole_memory = self.may_assume = False
+        self.needs_row_major = self.needs_whole_memory = self.may_assume = False
+        self.draws = dict[Node, Order]()
+        self._in_place: OpOverload | None = None
         self._watching, self._recording, self._generator = False, True, torch.get_rng_state()
         self._detached: set[int] = set()
         self._nodes: dict[int, Node] = {}
@@ -165,8 +168,11 @@ class Recorder(Unseen, TorchDispatchMode):
             raise OutsideTensor("the function uses a tensor that is not one of its parameters", hint=AS_ARGUMENT)
         if func._schema.is_mutable:
             return self._record_in_place(func, args, kwargs)
+        draw = None
         if is_draw(func, args, kwargs):
-            self._check_random(func, args, kwargs)
+            refuse_draw(func, self._generator)
+            draw = order_of_draw(func, args, kwargs, in_place=self._in_place is func)
+            self.needs_row_major, self._in_place = True, None
         if self._watching and func.overloadpacket in BY_STRIDES:
             self.needs_row_major = self.needs_whole_memory = True
         result = func(*args, **kwargs)
@@ -176,30 +182,15 @@ class Recorder(Unseen, TorchDispatchMode):
             self._see(func, args, kwargs, result)
             self._bind(result, self._nodes[id(args[0])])
             return result
-        self._record(func, args, kwargs, result)
+        node = self._record(func, args, kwargs, result)
+        if draw is not None:
+            self.draws[node] = draw
         return result
 
     def _see(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         members = [result] if isinstance(result, torch.Tensor) else result
         for view, member in zip(views_of(func, args, kwargs, result), members or (), strict=False):
             self._views[id(member)] = view
-
-    def _check_random(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Demand that an operation can draw the numbers that eager draws.
-
-        Raises:
-            NoKernel: If the Program does not know it, its order is not row by row, or the function has set a seed.
-        """
-        with _disable_current_modes():
-            if not torch.equal(torch.get_rng_state(), self._generator):  # fake tensors draw nothing
-                raise NoKernel("the function seeds the generator of random numbers", hint="seed it before the call")
-        if func._schema.name not in RANDOM:
-            raise NoKernel(f"the function draws random numbers ({func.name()})", hint=DRAW_OUTSIDE)
-        tensors = [leaf for leaf in arg_tree_leaves(*args, **kwargs) if isinstance(leaf, torch.Tensor)]
-        if not all(tensor.is_contiguous() for tensor in tensors):
-            fact = f"the function draws random numbers in another order than row by row ({func.name()})"
-            raise NoKernel(fact, hint="draw into a contiguous tensor")
-        self.is_random = self.needs_row_major = True
 
     def _constant(self, tensor: torch.Tensor) -> torch.Tensor:
         """A tensor that the function makes of plain numbers, such as `torch.tensor([1.0, 2.0])`.
@@ -222,7 +213,7 @@ class Recorder(Unseen, TorchDispatchMode):
         with self, self._unwatched():
             return checked_answer(func, tensor, sys._getframe(1) if self.may_assume and self.has(tensor) else None)
 
-    def _record(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    def _record(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Node:
         if torch.Tag.dynamic_output_shape in func.tags and free_unbacked_symbols(result):
             raise UntraceableReference(f"{func.name()}'s sizes depend on the values of a tensor", hint=KEEP_OUTSIDE)
         self._see(func, args, kwargs, result)
@@ -233,16 +224,17 @@ class Recorder(Unseen, TorchDispatchMode):
         node.meta["val"] = result
         if isinstance(result, torch.Tensor):
             self._bind(result, node)
-            return
+            return node
         if result is None and func._schema.name in CHECKS:
             node.meta["val"] = ()
-            return
+            return node
         if not isinstance(result, (tuple, list)):
             raise NoKernel(f"{func.name()} gives a Python value that depends on data", hint=KEEP_OUTSIDE)
         for position, member in enumerate(result):
             if isinstance(member, torch.Tensor):
                 item = self.fx.call_function(operator.getitem, (node, position))
                 self._bind(member, item)
+        return node
 
     def _record_in_place(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Record a modification of a temporary as the operation that gives the modified value.
@@ -266,6 +258,7 @@ class Recorder(Unseen, TorchDispatchMode):
         given = [argument.default_value for argument in func._schema.arguments[len(args) :] if not argument.kwarg_only]
         args = (*args, *given)
         with self:  # recorded as any other operation is, and converted as an assignment converts
+            self._in_place = functional
             result = functional(*args, **kwargs)
             renewed = {id(target): self._converted(result, target)}
             if len({self._nodes[id(alias)] for alias in aliases}) > 1:
