@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 import opwright
 from opwright.binding.variants import building
@@ -96,6 +97,25 @@ def test_a_pinned_call_and_patience_without_limit_wait(monkeypatch: pytest.Monke
     unlimited = BaseOperator(function, settings=settings_in(tmp_path / "other"))
     unlimited(x)
     assert unlimited.last_rung == "cpp"
+
+
+@pytest.mark.falls_back
+def test_a_checkpoint_saves_the_same_tensors_in_both_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The function saves more than kernels do, so a call in it waits, whether the build began there or before."""
+    slowly(monkeypatch)
+    operator = BaseOperator(function, settings=replace(settings_in(tmp_path), patience_s=0.0))
+    given = x.clone().requires_grad_()
+    for begins in ("in the checkpoint", "before it"):
+        if begins == "before it":
+            operator = BaseOperator(
+                function, name="late", settings=replace(settings_in(tmp_path / "b"), patience_s=0.0)
+            )
+            operator(given)
+            assert operator.is_building
+        y = checkpoint(operator, given, use_reentrant=False)
+        found = torch.autograd.grad(y.sum(), given)
+        assert operator.last_rung == "cpp"
+        torch.testing.assert_close(found, torch.autograd.grad(function(given).sum(), given))
 
 
 @pytest.mark.falls_back

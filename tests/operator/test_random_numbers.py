@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -118,6 +119,66 @@ def test_a_checkpoint_which_sets_the_generator_itself_has_kernels() -> None:
     gradients = [torch.autograd.grad(each(x).sum(), x) for each in (operator, checkpointed)]
     torch.testing.assert_close(*gradients)
     assert operator.last_rung == "cpp"
+
+
+class Noisy(torch.autograd.Function):
+    """Rounds its gradient at random, as some do."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+        return gradient + torch.rand(4, 5)
+
+
+def noisy_gradient(x: Tensor) -> Tensor:
+    return Noisy.apply(x) * 2.0  # type: ignore[no-any-return]
+
+
+def noisy_hook(x: Tensor) -> Tensor:
+    y = x.sin()
+    if y.requires_grad:
+        y.register_hook(lambda gradient: gradient * torch.rand_like(gradient))
+    return y * 2.0
+
+
+def checkpointed(x: Tensor, **options: bool) -> Tensor:
+    return checkpoint(lambda y: functional.dropout(y.sin(), 0.5) + y, x, **options) * 2.0  # type: ignore[no-any-return]
+
+
+def anew(x: Tensor) -> Tensor:
+    return checkpointed(x, use_reentrant=False, preserve_rng_state=False)
+
+
+def again(x: Tensor) -> Tensor:
+    return checkpointed(x, use_reentrant=False)
+
+
+def again_reentrant(x: Tensor) -> Tensor:
+    return checkpointed(x, use_reentrant=True)
+
+
+@pytest.mark.falls_back
+@pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
+@pytest.mark.parametrize("function", [noisy_gradient, noisy_hook, anew, again, again_reentrant])
+def test_a_backward_pass_draws_when_and_what_eager_draws(function: Callable[[Tensor], Tensor]) -> None:
+    """A checkpoint's runs drop the same elements; others draw after what is drawn between the passes."""
+    operator, found = operator_of(function), list[list[Tensor]]()
+    for each in (operator, function):
+        torch.manual_seed(0)
+        x = torch.linspace(0.5, 1, 20).reshape(4, 5).requires_grad_()
+        y, between = each(x), torch.rand(2)
+        y.sum().backward(retain_graph=True)
+        y.sum().backward()  # accumulates
+        assert x.grad is not None
+        found.append([y.detach(), between, x.grad, torch.rand(2), each(x).detach()])
+        if function is not again_reentrant:  # which refuses a second derivative
+            (gradient,) = torch.autograd.grad(each(x).square().sum(), x, create_graph=True)
+            found[-1] += [torch.rand(2), gradient.detach(), *torch.autograd.grad(gradient.square().sum(), x)]
+        found[-1].append(torch.rand(2))
+    torch.testing.assert_close(*found)
 
 
 @pytest.mark.falls_back

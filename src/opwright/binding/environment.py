@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -56,6 +57,11 @@ def is_recorded() -> bool:
 def is_transformed() -> bool:
     """Whether a function transform or a level of forward-mode AD is active."""
     return bool(_function_transforms() or forward_ad._current_level >= 0)
+
+
+def hooks_of_saved_tensors() -> tuple[Any, ...]:
+    """The pair of functions, such as a checkpoint's, that is called with each saved tensor; empty if there is none."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(True) or ()
 
 
 def is_asked_for(node: Node | None) -> bool:

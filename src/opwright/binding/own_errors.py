@@ -8,8 +8,7 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
-import torch
-
+from opwright.binding.environment import hooks_of_saved_tensors
 from opwright.errors import (
     FallbackRefused,
     FallbackWarning,
@@ -72,5 +71,4 @@ def is_wanted(error: BaseException) -> bool:
 
 
 def _code_of_saved_tensor_hooks() -> set[CodeType | None]:
-    hooks = torch._C._autograd._top_saved_tensors_default_hooks(True) or ()
-    return {getattr(hook, "__code__", None) for hook in hooks}
+    return {getattr(hook, "__code__", None) for hook in hooks_of_saved_tensors()}

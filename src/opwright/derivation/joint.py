@@ -14,8 +14,10 @@ from torch.fx import Node
 
 from opwright.derivation.shared_history import Freed, freed_by
 from opwright.derivation.tangents import tangent_names
+from opwright.errors import NoKernel
 from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph
+from opwright.tracing.hints import DRAW_OUTSIDE
 from opwright.tracing.interface.results import Result
 from opwright.tracing.interface.specs import ArgumentSpec, TensorSpec
 from opwright.tracing.torch_hooks.fake_mode import with_more_formulas_if_needed
@@ -67,9 +69,12 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
         for name, output in zip(names, outputs, strict=True)
         if output.requires_grad
     }
+    drawn = session.draws
     with session.recording(), unchanged_outside(reference.__name__, reference) as watch:
         found = torch.autograd.grad(flowing, wanted, [cotangents[id(output)] for output in flowing], allow_unused=True)
     session.asks_for_identity |= watch.asks_for_identity
+    if session.draws > drawn:  # kernels would draw some in the forward pass, or again for a second derivative
+        raise NoKernel("its backward pass draws random numbers", hint=DRAW_OUTSIDE)
     gradients = {id(argument): gradient for argument, gradient in zip(wanted, found, strict=True)}
     behind = [_leaves_behind(output) for output in flowing]
     return Joint(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import functools
 import weakref
 from typing import Any, TypeVar, cast
@@ -79,16 +81,59 @@ class ServedModule(nn.Module):
         except AttributeError:
             return _begin(self, self._written(), Family(_serve_inside))
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; serve anew if it is the class, which a parametrization changes."""
+        super().__setattr__(name, value)
+        if name == "__class__":
+            with contextlib.suppress(AttributeError):  # there was no call yet
+                object.__delattr__(self, SERVING)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Copy the original module, and serve the result again; a class that a parametrization made has both."""
+        if _is_made(type(self)):
+            serve, (written,) = self.__reduce_ex__(4)
+            return serve(copy.deepcopy(written, memo))
+        copied = object.__new__(type(self))
+        memo[id(self)] = copied
+        copied.__dict__ = copy.deepcopy(self.__dict__, memo)
+        return copied
+
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """Copy and pickle the original module, and serve the result again."""
+        """Pickle the original module, and serve the result again."""
+        if not _is_made(type(self)):  # torch says why it cannot be pickled
+            return super().__reduce_ex__(protocol)  # type: ignore[return-value]
         cut = type(self)._cut
         return functools.partial(module, save=cut.save, depth=cut.depth, parts=cut.parts), (self._written(),)
 
     def _written(self) -> nn.Module:
         """The original module, with the same state."""
-        written = object.__new__(type(self)._written_as)
+        kind: Any = type(self)
+        written: nn.Module = object.__new__(_plain(kind))
         written.__dict__ = self.__dict__
         return written
+
+
+def _is_made(kind: type) -> bool:
+    """Whether a class was made here, and not on top of such a one, as a parametrization does."""
+    return "_written_as" in vars(kind)
+
+
+@functools.lru_cache(maxsize=256)
+def _plain(kind: Any) -> Any:
+    """The class of the original module; for one that was made later, one with the same members."""
+    if not issubclass(kind, ServedModule):
+        return kind
+    if _is_made(kind):
+        return kind._written_as
+    bases = tuple(map(_plain, kind.__bases__))
+
+    def find(self: Any, name: str) -> Any:
+        """Look it up as of now: each parameter that is parametrized adds a property."""
+        found = vars(kind).get(name)
+        return found.__get__(self, kind) if isinstance(found, property) else super(plain, self).__getattr__(name)
+
+    plain = type(kind)(kind.__name__, bases, {"__getattr__": find, "__module__": kind.__module__})
+    return plain
 
 
 def _as_written(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

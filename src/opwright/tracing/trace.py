@@ -53,6 +53,11 @@ class Session:
         self._is_conditioned = False
         self.asks_for_identity = False
 
+    @property
+    def draws(self) -> int:
+        """How many operations have drawn random numbers."""
+        return len(self._recorder.draws)
+
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Record every operation until the end of the block."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from opwright.binding.environment import hooks_of_saved_tensors
 from opwright.binding.variants.kinds import Key
 from opwright.binding.variants.variant import Plan
 from opwright.errors import StillBuilding
@@ -152,8 +153,12 @@ class Builds:
 
 
 def patience_of(settings: Settings, *, pinned: bool) -> float | None:
-    """How many seconds a call waits for its kernels; None for as long as they take, as pinned and strict calls do."""
-    return None if pinned or settings.strict else settings.patience_s
+    """How many seconds a call waits for its kernels; None for as long as they take.
+
+    So do pinned and strict calls, and those under hooks of saved tensors: a checkpoint refuses a second run of a call
+    that saves other tensors than the first.
+    """
+    return None if pinned or settings.strict or hooks_of_saved_tensors() else settings.patience_s
 
 
 def _still_building() -> StillBuilding:

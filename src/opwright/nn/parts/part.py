@@ -37,7 +37,7 @@ class Family:
 
     def __init__(self, serve: Callable[[nn.Module, Cut, Family], Any]) -> None:
         self._serve = serve
-        self.parts: WeakValueDictionary[tuple[int, int | None], Part] = WeakValueDictionary()
+        self.parts: WeakValueDictionary[tuple[int, type, int | None], Part] = WeakValueDictionary()
 
     def serve(self, module: nn.Module, cut: Cut) -> Any:
         """Make what serves a module inside."""
@@ -82,11 +82,9 @@ class Inside:
     def _made(self, cut: Cut, child: nn.Module) -> nn.Module:
         if why_not(child) is not None or not (cut.tries(child) or cut.opens(child)):
             return child
-        key = (id(child), cut.depth)
+        key = (id(child), type(child), cut.depth)  # a parametrization gives a module another class
         known = self.family.parts.get(key)
-        if known is not None and type(known)._written_as is type(child):
-            return known
-        return self.family.parts.setdefault(key, part_of(child, cut, self.family))
+        return known or self.family.parts.setdefault(key, part_of(child, cut, self.family))
 
 
 class Part(nn.Module):

@@ -23,6 +23,7 @@ from typing import Any
 import numpy
 import torch
 
+from opwright.tracing.effects.checkpoints import CHECKPOINT
 from opwright.tracing.effects.points import Name
 
 _WRITES = "writes something out"
@@ -94,7 +95,6 @@ _SEEDING = frozenset(
     if isinstance(function, types.FunctionType) and name.startswith(_SEEDING_NAMES)
 )
 _TORCH = Path(torch.__file__).parent
-_CHECKPOINT = str(_TORCH / "utils" / "checkpoint.py")
 _BETWEEN = (f"{_TORCH}{os.sep}", contextlib.__file__)  # a function of torch and its caller
 _PARTS = ("_parameters", "_buffers", "_modules")
 _DEEPEST, _MOST_MEMBERS = 3, 64
@@ -171,7 +171,7 @@ def seeds(frame: types.FrameType) -> bool:
         return False
     above = frame.f_back
     while above is not None and above.f_code.co_filename.startswith(_BETWEEN):
-        if above.f_code.co_filename == _CHECKPOINT:
+        if above.f_code.co_filename == CHECKPOINT:
             return False
         above = above.f_back
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,8 @@ from torch.utils._pytree import arg_tree_leaves
 
 from opwright.errors import NoKernel
 from opwright.ir.call_traits import RANDOM
-from opwright.tracing.hints import DRAW_OUTSIDE
+from opwright.tracing.effects.checkpoints import runs_again
+from opwright.tracing.hints import CHECKPOINT_AROUND, DRAW_OUTSIDE
 from opwright.tracing.interface.orders import Order, is_dense, order_of
 
 LIKE_THEIR_OPERAND = frozenset(("aten::rand_like", "aten::randn_like"))
@@ -38,11 +40,13 @@ def refuse_draw(func: OpOverload, generator: torch.Tensor) -> None:
         generator: The state of the generator when the trace began.
 
     Raises:
-        NoKernel: If a Program does not know it, or the function has set a seed.
+        NoKernel: If a Program does not know it, the function has set a seed, or a checkpoint draws once more.
     """
     with _disable_current_modes():
         if not torch.equal(torch.get_rng_state(), generator):  # fake tensors draw nothing
             raise NoKernel("the function seeds the generator of random numbers", hint="seed it before the call")
+    if runs_again(sys._getframe()):
+        raise NoKernel("a checkpoint draws its random numbers again", hint=CHECKPOINT_AROUND)
     if func._schema.name not in RANDOM:
         raise NoKernel(f"the function draws random numbers ({func.name()})", hint=DRAW_OUTSIDE)
 
