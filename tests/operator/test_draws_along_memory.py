@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 from torch.nn import functional
 
 import opwright
@@ -103,3 +105,79 @@ def test_dropout_after_attention_in_an_encoder_layer_has_kernels() -> None:
         found.append((y.detach(), *torch.autograd.grad(y.square().sum(), (x, *layer.parameters()))))
     torch.testing.assert_close(*found)
     assert str(served.explain()).split()[1] == "kernels:"
+
+
+def dropped(x: Tensor, w: Tensor) -> Tensor:
+    return (functional.dropout(x.transpose(0, 1).exp(), 0.4) * w).sum(1)
+
+
+def added(x: Tensor, w: Tensor) -> Tensor:
+    return (torch.rand_like(x.transpose(0, 1)) * x.t().sin() * w).sum(1)
+
+
+def dropped_by_rows(x: Tensor, w: Tensor) -> Tensor:
+    return (functional.dropout(x.exp(), 0.4).t() * w).sum(1)
+
+
+def by_vjp(torch_func: Any, function: Any, x: Tensor, w: Tensor) -> Any:
+    value, pull = torch_func.vjp(function, x, w)
+    return value, pull(torch.ones_like(value))
+
+
+def over_given_gradients(_: Any, function: Any, x: Tensor, w: Tensor) -> Any:
+    """A plain call, and its gradients under `vmap`, which drop what the call has dropped."""
+    x = x.clone().requires_grad_()
+    y = function(x, w)
+
+    def gradient(cotangent: Tensor) -> Tensor:
+        return torch.autograd.grad(y, x, cotangent, retain_graph=True)[0]
+
+    return y.detach(), torch.func.vmap(gradient, randomness="same")(torch.eye(len(y), dtype=y.dtype))
+
+
+def over_given_gradients_recorded(_: Any, function: Any, x: Tensor, w: Tensor) -> Any:
+    x = x.clone().requires_grad_()
+    y = function(x, w)
+
+    def gradient(cotangent: Tensor) -> Tensor:
+        return torch.autograd.grad(y, x, cotangent, create_graph=True)[0]
+
+    found = torch.func.vmap(gradient, randomness="same")(torch.eye(len(y), dtype=y.dtype))
+    return y.detach(), found.detach(), torch.autograd.grad(found.square().sum(), x)
+
+
+def with_tangents(_: Any, function: Any, x: Tensor, w: Tensor) -> Any:
+    with forward_ad.dual_level():
+        return tuple(forward_ad.unpack_dual(function(forward_ad.make_dual(x, x.cos()), w)))
+
+
+UNDER = {
+    "grad": lambda of, f, x, w: of.grad(lambda *given: f(*given).square().sum(), argnums=(0, 1))(x, w),
+    "vjp": by_vjp,
+    "jacrev": lambda of, f, x, w: of.jacrev(f, chunk_size=3)(x, w),
+    "jacfwd": lambda of, f, x, w: of.jacfwd(f, randomness="same")(x, w),
+    "hessian": lambda of, f, x, w: torch.func.jacfwd(
+        of.grad(lambda *given: f(*given).square().sum()), randomness="same"
+    )(x, w),
+    "vmap": lambda of, f, x, w: of.vmap(f, (0, None), randomness="different")(torch.stack([x, x * 2]), w),
+    "dual tensors": with_tangents,
+    "vmap of gradients": over_given_gradients,
+    "vmap of recorded gradients": over_given_gradients_recorded,
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("function", [dropped, added, dropped_by_rows])
+@pytest.mark.parametrize("how", UNDER)
+def test_transforms_draw_what_they_draw_of_the_function(how: str, function: Callable[..., Tensor]) -> None:
+    """PyTorch's dropout draws row by row under `torch.func`, and along memory elsewhere."""
+    operator = opwright.operator(function, name=f"tests::{function.__name__}")
+    x = torch.linspace(0.1, 1, 12, dtype=torch.double).reshape(3, 4)
+    for given in (x, x.t().contiguous().t()):
+        w = torch.linspace(1, 2, 3, dtype=torch.double)
+        found = []
+        for torch_func, each in ((torch.func, function), (torch.func, operator), (opwright.func, function)):
+            torch.manual_seed(0)
+            found.append((UNDER[how](torch_func, each, given, w), torch.rand(2)))
+        torch.testing.assert_close(found[1], found[0])
+        torch.testing.assert_close(found[2], found[0])

@@ -67,6 +67,11 @@ def given_to(function: Callable[..., Any]) -> Mapping[str, str]:
     return getattr(function, _GIVEN, {})
 
 
+def is_backward(function: Callable[..., Any]) -> bool:
+    """Whether it is such a function."""
+    return hasattr(function, _GIVEN)
+
+
 def make_static(function: Callable[..., Any], names: Iterable[str]) -> None:
     """Let the sizes of some parameters be constants in what is derived from a function, such as those of weights."""
     setattr(function, _STATIC, frozenset(names))

@@ -129,6 +129,7 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure, Flattens, Capture
         )
         self._fallbacks = fallbacks or Fallbacks(self._short_name, self._settings)
         self._transforms = SafeTransforms(self._family, self._positional, self._arity, self._fallbacks)
+        self.transformed = TransformServer(self, self._positional, self._settings, self._outside)
         self._server = self._make_server()
         self._serving: Serving = self._server
         if signature is None and not self._mutated:
@@ -172,14 +173,11 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure, Flattens, Capture
             self._variants,
             self._numbers,
             lambda args, recording, state: self._derive(args, recording, state).plan,
-            TransformServer(self, self._positional, self._settings, self._may_ask_for_identity).serve,
+            self.transformed.serve,
             lambda args: self._registered.serve_compiled(args),
             lambda args: serve_inside(self, self.name, self.transforms.backward, args, self.serve_sharded),
             self._served_cast,
         )
-
-    def _may_ask_for_identity(self) -> bool:
-        return self._outside.now().reads.may_ask_for_identity
 
     def _make_relative(self, reference: Callable[..., Any], **options: Any) -> BaseOperator:
         options |= {"save": self.save, "settings": self._settings, "inline": self.inline, "autocast": self.autocast}

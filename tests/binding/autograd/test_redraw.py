@@ -105,7 +105,7 @@ def test_the_numbers_are_those_that_eager_has_drawn(make, function, transform):
 
 @pytest.mark.parametrize("transform", [jacobian, gradients_over_a_batch])
 def test_what_a_gpu_draws_is_left_to_the_reference(make, transform, monkeypatch):
-    monkeypatch.setattr("opwright.binding.transforms.levels._DEVICES", ("meta",))  # as if the processor were a GPU
+    monkeypatch.setattr("opwright.binding.transforms.other_draws._DEVICES", ("meta",))  # as if the processor were a GPU
     for function, rung in ((noisy, "composed"), (square, "cpp")):
         operator, found = make(function), []
         for candidate in (operator, function):

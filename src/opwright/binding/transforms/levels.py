@@ -14,20 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-
 from opwright.binding.native import native
 from opwright.binding.own_errors import runs_reference
 from opwright.binding.transforms.dual_tensors import serve_dual
+from opwright.binding.transforms.other_draws import OtherDraws, are_on_gpu
+from opwright.binding.transforms.over_entries import over_entries
 from opwright.binding.transforms.step_below import step_below
 from opwright.binding.transforms.transformed import Served, Transformable, Transformed
-from opwright.binding.variants.kinds import Key, kind_of
+from opwright.binding.variants.states import Outside
+from opwright.derivation.backward import is_backward
 from opwright.settings import Settings
 from opwright.tracing.interface.memory import given_twice
-from opwright.tracing.recording.randomness import draws
 from opwright.tracing.torch_hooks import functorch
-
-_DEVICES = ("cpu", "meta")  # whose random numbers a backward pass draws again
 
 
 def are_transformed(args: Sequence[Any]) -> bool:
@@ -42,8 +40,11 @@ class TransformServer:
         operator: The operator.
         reference: The function as written, for other transforms.
         settings: Whether there is an extension module.
-        may_ask_for_identity: Whether the function may ask whether two tensors are one. Each level has tensors of its
-            own, so calls that give one twice are the function's.
+        outside: What the function reads outside of its arguments. It tells whether the function may ask whether two
+            tensors are one: each level has tensors of its own, so calls that give one twice are the function's then.
+
+    Attributes:
+        draws_otherwise: Whether a call draws other random numbers than the operator would one level below.
     """
 
     def __init__(
@@ -51,13 +52,13 @@ class TransformServer:
         operator: Transformable,
         reference: Callable[..., Any],
         settings: Settings,
-        may_ask_for_identity: Callable[[], bool],
+        outside: Outside,
     ) -> None:
         self._operator = operator
         self._reference = reference
         self._settings = settings
-        self._may_ask_for_identity = may_ask_for_identity
-        self._draws: dict[Key, bool] = {}
+        self._outside = outside
+        self.draws_otherwise = OtherDraws(reference, outside).are_in
         self._has_asked = False
         self._step_below: Callable[[Transformable, Transformed, Sequence[Any]], Served | None] = step_below
 
@@ -67,8 +68,10 @@ class TransformServer:
 
     def serve(self, args: Sequence[Any]) -> Served:
         """Serve a call."""
-        if self._draws_elsewhere(args) or (given_twice(args) and self._may_ask_for_identity()):
+        if given_twice(args) and self._outside.now().reads.may_ask_for_identity:
             return self._run_reference(args)
+        if self.draws_otherwise(args):
+            return self._draw_alike(args)
         transforms = self._operator.transforms
         if not functorch.are_active():
             return serve_dual(transforms, self._reference, args)
@@ -77,15 +80,14 @@ class TransformServer:
             native.equip(self, self._settings)
         return self._step_below(self._operator, transforms, args) or self._run_reference(args)
 
+    def _draw_alike(self, args: Sequence[Any]) -> Served:
+        """Let torch draw what it draws at this level; a backward pass draws what its forward pass drew below it."""
+        if not (is_backward(self._reference) and functorch.are_active()) or are_on_gpu(args):
+            return self._run_reference(args)
+        if functorch.innermost().transform is functorch.Transform.VMAP:
+            return over_entries(self._operator, args)
+        return self._step_below(self._operator, self._operator.transforms, args) or self._run_reference(args)
+
     @runs_reference
     def _run_reference(self, args: Sequence[Any]) -> Served:
         return self._reference(*args), "composed"
-
-    def _draws_elsewhere(self, args: Sequence[Any]) -> bool:
-        """Whether a call draws from a GPU's generator."""
-        if not any(isinstance(arg, torch.Tensor) and arg.device.type not in _DEVICES for arg in args):
-            return False
-        kind = kind_of(args, gradients=False)
-        if kind not in self._draws:
-            self._draws[kind] = draws(self._reference, args)
-        return self._draws[kind]

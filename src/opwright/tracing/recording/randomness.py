@@ -14,7 +14,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from opwright.tracing.effects.watch import paused, unchanged_outside
-from opwright.tracing.recording.draws import is_draw
+from opwright.tracing.recording.draws import DrawnOrders, is_draw
 from opwright.tracing.torch_hooks.isolation import Modes, in_fresh_thread
 from opwright.tracing.torch_hooks.unseen import Unseen
 
@@ -49,6 +49,33 @@ def draws(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
     return in_fresh_thread(work, Modes.of_caller())
 
 
+def draws_along_memory(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
+    """Whether a function draws random numbers into memory in another order than row by row.
+
+    True if that is unknown, and it may draw at all.
+    """
+    from opwright.tracing.recording.validation import GoesOn
+    from opwright.tracing.torch_hooks.memory_formats import MemoryFormats
+    from opwright.tracing.torch_hooks.processor_formats import ProcessorFormats
+
+    if any(isinstance(a, torch.Tensor) and (a.layout is not torch.strided or a.is_nested) for a in arguments):
+        return True
+    described = [_described(argument, device="meta") for argument in arguments]
+
+    def work() -> bool:
+        drawn = DrawnOrders()
+        with torch.device("meta"), MemoryFormats(), ProcessorFormats(), GoesOn(), drawn:
+            like = [make() for make in described]
+            with unchanged_outside(getattr(function, "__name__", "it"), function, like):
+                function(*like)
+        return any(order != () for order in drawn.found)
+
+    try:
+        return in_fresh_thread(work, Modes.of_caller())
+    except Exception:  # any exception: it looks at devices or values, or a kernel cannot be derived of it either
+        return draws(function, arguments)
+
+
 class _Watch(Unseen, TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -60,8 +87,8 @@ class _Watch(Unseen, TorchDispatchMode):
             return func(*args, **kwargs or {})
 
 
-def _described(argument: Any) -> Callable[[], Any]:
-    """The spec of an argument."""
+def _described(argument: Any, **instead: Any) -> Callable[[], Any]:
+    """The spec of an argument, with other options instead of its own."""
     if isinstance(argument, torch.Tensor):
         shape, strides = map(_known, argument.shape), map(_known, argument.stride())
         options: dict[str, Any] = {
@@ -69,7 +96,7 @@ def _described(argument: Any) -> Callable[[], Any]:
             "device": argument.device,
             "requires_grad": argument.requires_grad,
         }
-        return functools.partial(torch.empty_strided, tuple(shape), tuple(strides), **options)
+        return functools.partial(torch.empty_strided, tuple(shape), tuple(strides), **options | instead)
     value = _known(argument)
     return lambda: value
 
