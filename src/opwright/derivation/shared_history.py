@@ -38,14 +38,10 @@ def _nodes_behind(output: torch.Tensor) -> Iterator[Any]:
 
 
 def _saves_a_tensor(node: Any) -> bool:
-    """Whether a node has saved one: generated nodes have an attribute for each, custom functions a list of them."""
+    """Whether a node saves some: generated nodes have an attribute for each, custom functions a list of them.
+
+    They are not looked at, as a checkpoint would then run again.
+    """
     if isinstance(node, torch.autograd.function.BackwardCFunction):
-        return bool(node.saved_tensors)
-    try:
-        return any(_has_tensor(getattr(node, name)) for name in dir(node) if name.startswith("_saved_"))
-    except RuntimeError:  # the function has differentiated it, and it is free already
-        return True
-
-
-def _has_tensor(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) or (isinstance(value, tuple | list) and any(map(_has_tensor, value)))
+        return bool(node._raw_saved_tensors)
+    return any(name.startswith("_raw_saved_") for name in dir(node))

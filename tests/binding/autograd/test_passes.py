@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 import opwright
 from tests.suite.nights import mostly_at_night
@@ -104,6 +105,20 @@ def test_heads_of_a_module_are_trained_one_after_the_other(tape: str, monkeypatc
             value.square().sum().backward()
             found.append([parameter.grad for parameter in module.parameters()])
         torch.testing.assert_close(*found)
+
+
+def test_a_checkpoint_is_not_looked_into() -> None:
+    def checkpointed(x: Tensor) -> tuple[Tensor, Tensor]:
+        return checkpoint(lambda y: y.exp().sin(), x, use_reentrant=False), x.cos()
+
+    operator = opwright.operator(checkpointed, name="tests::passes_checkpointed")
+    x = torch.linspace(0, 1, 5, requires_grad=True)
+    gradients = []
+    for each in (operator, checkpointed):
+        for output in each(x):
+            gradients.append(torch.autograd.grad(output.sum(), x)[0])
+    torch.testing.assert_close(gradients[:2], gradients[2:])
+    assert operator.last_rung == "cpp"
 
 
 @pytest.mark.parametrize("tape", ["off", "now"])
