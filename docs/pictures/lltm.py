@@ -14,6 +14,7 @@ HERE = Path(__file__).parent
 TITLE = "### LLTM cell, forward and backward"
 CONTENDERS = ("opwright", "eager", "torch.compile")
 COLOURS = ("#2563eb", "#9ca3af", "#f59e0b")
+INK = "#768390"  # is read on white and on black
 
 
 def rows() -> list[tuple[str, list[float]]]:
@@ -33,7 +34,7 @@ def main() -> None:
         heights = [times[place] / times[0] for _, times in table]
         axis.bar(positions, heights, width=0.25, color=colour, label=name)
         for x, height, (_, times) in zip(positions, heights, table, strict=True):
-            axis.text(x, height + 0.06, told(times[place]), ha="center", fontsize=7.5, color="#374151")
+            axis.text(x, height + 0.06, told(times[place]), ha="center", fontsize=7.5, color=INK)
     axis.set_xticks(range(len(table)), [size for size, _ in table])
     axis.set(
         xlabel="batch × state", ylabel="time, opwright = 1", title="LLTM cell, forward and backward: lower is better"
@@ -41,7 +42,7 @@ def main() -> None:
     axis.spines[["top", "right"]].set_visible(False)
     axis.legend(frameon=False, ncols=3, loc="upper right", fontsize=9)
     axis.set_ylim(0, 6)
-    figure.savefig(HERE / "lltm.svg", metadata={"Date": None}, facecolor="white")
+    figure.savefig(HERE / "lltm.svg", metadata={"Date": None}, transparent=True)
 
 
 def told(time_us: float) -> str:
@@ -51,4 +52,6 @@ def told(time_us: float) -> str:
 
 if __name__ == "__main__":
     plt.rcParams["svg.hashsalt"] = "opwright"
+    for part in ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"):
+        plt.rcParams[part] = INK
     main()

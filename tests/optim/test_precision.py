@@ -169,3 +169,23 @@ def test_grad_scaler(unscaled_before: bool) -> None:
 
     made, right = run(AdamW, {}), run(torch.optim.AdamW, {"fused": True})
     torch.testing.assert_close(made, right, equal_nan=True)
+
+
+@pytest.mark.parametrize("most", [0.5, 2.0])  # of the norm of the gradients as they are without the scale
+def test_clipping_of_scaled_gradients(most: float) -> None:
+    """Gradients are clipped as after `scaler.unscale_`."""
+
+    def run(make: Any, *, by_hand: bool) -> list[torch.Tensor]:
+        scaler = torch.amp.GradScaler("cpu", init_scale=64.0)
+        params = parameters()
+        norm = float(torch.nn.utils.get_total_norm([2 * p.detach() for p in params]))
+        optimizer = make(params, norm * most)
+        scaler.scale(sum((p * p).sum() for p in params)).backward()
+        if by_hand:
+            scaler.unscale_(optimizer)
+            torch.nn.utils.clip_grad_norm_(params, norm * most)
+        scaler.step(optimizer)
+        return params
+
+    made = run(lambda params, norm: SGD(params, lr=0.1, max_grad_norm=norm), by_hand=False)
+    torch.testing.assert_close(made, run(lambda params, norm: torch.optim.SGD(params, lr=0.1), by_hand=True))

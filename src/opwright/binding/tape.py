@@ -266,6 +266,7 @@ def _route(native: Any, variant: Variant, result: tuple[Any, Any], name: str, nu
         reads=range(kept) if variant.backward_reads is None else variant.backward_reads,
         sizes=plan.saved.sizes,
         tangents=plan.tangents,
+        freed=plan.freed if len(plan.freed) <= _BITS else (),
         gradients=plan.gradients,
         spared=plan.spared,
         number=number,

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from opwright.derivation.shared_history import Freed, freed_by
 from opwright.derivation.tangents import tangent_names
 from opwright.errors import NoKernel
 from opwright.tracing.effects.watch import unchanged_outside
@@ -33,6 +34,7 @@ class Joint:
         tangents: The cotangents; None for an output that has no derivative.
         gradients: One per argument of the reference; None where no gradient flows.
         reach: For each cotangent, the positions of the arguments to which a gradient flows from it.
+        freed: For each cotangent, the others whose backward pass frees what its own needs; () if each frees everything.
         result: The structure of what the reference returns.
     """
 
@@ -40,6 +42,7 @@ class Joint:
     tangents: tuple[Node | None, ...]
     gradients: tuple[Node | None, ...]
     reach: tuple[tuple[int, ...], ...]
+    freed: Freed
     result: Result
 
 
@@ -59,6 +62,7 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
     result, outputs = session.call(reference, arguments)
     wanted = [argument for argument, spec in zip(arguments, specs, strict=True) if _requires_grad(spec)]
     flowing = [output for output in outputs if output.requires_grad]
+    freed = freed_by(flowing)
     names = tangent_names([spec.name for spec in specs], len(outputs))
     cotangents = {
         id(output): session.tangent(name, output)
@@ -78,6 +82,7 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
         tangents=tuple(session.node(cotangents[id(o)]) if id(o) in cotangents else None for o in outputs),
         gradients=tuple(None if g is None else session.node(g) for g in map(gradients.get, map(id, arguments))),
         reach=tuple(tuple(p for p, a in enumerate(arguments) if id(a) in leaves) for leaves in behind),
+        freed=freed,
         result=result,
     )
 

@@ -75,11 +75,23 @@ class Derivative : public KeepingNode {
     const size_t used = used_of(route().tangents, cotangents).size();
     if (used == 0) return gradients;
     const Arguments tangents = cotangents_of(route().tangents, cotangents);
+    begin_pass(tangents);
     const bool are_all_used = used == tangents.size();  // the kernel has no zeros, as zero times infinity is not zero
     if (are_all_used && !is_followed(tangents) && !spares_products() && run_kernel(tangents, gradients))
       return gradients;
     differentiate_again(differentiate_, drawn_, unpack(), described_, tangents, wanted(), gradients);
     return gradients;
+  }
+
+  // What other outputs need stays: in eager they have nodes of their own.
+  void release_variables() override {
+    if (!route().freed.empty()) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      passed_ |= std::exchange(passing_, ~uint64_t{0});
+      for (size_t k = 0; k < route().freed.size(); ++k)
+        if (!(passed_ >> k & 1) && !is_freed(k)) return;
+    }
+    KeepingNode::release_variables();
   }
 
   void compiled_args(CompiledNodeArgs& asked) const override {
@@ -105,6 +117,23 @@ class Derivative : public KeepingNode {
 
  private:
   const Route& route() const { return differentiate_.route(); }
+
+  // Whether the passes so far have freed what the pass of this tangent needs.
+  bool is_freed(size_t tangent) const {
+    const Positions& others = route().freed[tangent];
+    return std::any_of(others.begin(), others.end(), [this](int64_t other) { return passed_ >> other & 1; });
+  }
+
+  void begin_pass(const Arguments& tangents) {
+    if (route().freed.empty()) return;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    passing_ = 0;
+    for (size_t k = 0; k < tangents.size(); ++k) {
+      if (!tangents[k].defined()) continue;
+      TORCH_CHECK(!is_freed(k), torch::autograd::ERR_BACKWARD_TWICE);
+      passing_ |= uint64_t{1} << k;
+    }
+  }
 
   // The arguments whose gradients are asked for.
   Positions wanted() const {
@@ -174,6 +203,8 @@ class Derivative : public KeepingNode {
   Differentiable differentiate_;
   std::vector<int64_t> sizes_;
   std::vector<Described> described_;  // the arguments; empty if all of them are kept
+  // By tangents, of the passes that have freed what they need, and of the one under way; all, if none of ours is.
+  uint64_t passed_ = 0, passing_ = ~uint64_t{0};
   Arguments drawn_;                   // one, or none: where random numbers were drawn from
 };
 

@@ -53,6 +53,7 @@ struct Route {
   Positions reads;                                 // of these, what the backward kernel reads
   std::vector<std::pair<int64_t, int64_t>> sizes;  // sizes that it gets: (argument, dimension)
   Positions tangents;                              // outputs that have a cotangent
+  std::vector<Positions> freed;                    // for each tangent, those whose pass frees what its own needs
   Positions gradients;                             // for each result of the backward kernel, the argument it belongs to
   std::vector<Positions> spared;                   // if none of one of these groups is needed, Python does less work
   int64_t number;                                  // its key in Python
@@ -82,6 +83,7 @@ struct Route {
     read(facts, "reads", reads);
     read(facts, "sizes", sizes);
     read(facts, "tangents", tangents);
+    read(facts, "freed", freed);
     read(facts, "gradients", gradients);
     read(facts, "spared", spared);
     read(facts, "number", number);

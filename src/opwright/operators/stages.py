@@ -250,6 +250,7 @@ def _derive_with_gradients(
         tangents=tuple(position for position, node in enumerate(joint.tangents) if node is not None),
         gradients=tuple(position for position, _ in gradients),
         reach=joint.reach,
+        freed=joint.freed,
         saved=_saved(joint, kept, backward, positions, [given in unrounded for given, _ in intermediates]),
         products=() if graph.is_random else gradients_by_product(joint, kept),
         kernels=_kernels(forward, backward),

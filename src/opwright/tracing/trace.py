@@ -133,7 +133,7 @@ class Session:
             raise UntraceableReference(
                 f"{reference.__name__} looks at the values of a tensor to decide what to do next",
                 place=place_in(reference, error),
-                hint="choose with torch.where, or keep this part outside of the operator",
+                hint="choose with torch.where, compute without .item(), or keep this part outside of the operator",
             ) from error
         except RuntimeError as error:
             if "leaf Variable that requires grad" not in str(error):

@@ -10,6 +10,7 @@ from torch.autograd import Function
 
 from opwright.binding.autograd.after_changes import differentiated
 from opwright.binding.autograd.kernels import Declined, run_backward, run_variant
+from opwright.binding.autograd.passes import Kept, came_before, saved_for
 from opwright.binding.autograd.redraw import Draw, drawn_again
 from opwright.binding.environment import is_asked_for, is_transformed
 from opwright.binding.variants.variant import Saved, Variant
@@ -51,24 +52,25 @@ class OperatorFunction(Function):
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
         """Run the backward kernel, or the differentiable backward if this pass is itself differentiated or mapped."""
         variant: Variant = ctx.variant
-        found, plan = None, variant.plan
+        found, plan, used = None, variant.plan, variant.plan.tangents
         if not variant.all_outputs_differentiable or some_missing(cotangents):
-            used = [position for position in plan.tangents if cotangents[position] is not None]
+            used = tuple([position for position in plan.tangents if cotangents[position] is not None])
             cotangents = tuple([cotangents[position] for position in used])
-            if not used:
-                return (None,) * len(ctx.needs_input_grad)
-            if len(used) < len(plan.tangents):
-                plan = plan.of_outputs(used)
+        is_first, saved = not came_before(ctx), saved_for(ctx, plan, used)
+        if not used:
+            return (None,) * len(ctx.needs_input_grad)
+        if len(used) < len(plan.tangents):
+            plan = plan.of_outputs(used)
         if plan.spared:
             edges = dict(zip(plan.tensors, ctx.next_functions, strict=True))
             plan = plan.narrowed([position for position in plan.gradients if is_asked_for(edges[position][0])])
         if not plan.gradients:
             return (None,) * len(ctx.needs_input_grad)
-        if plan is variant.plan and not (torch.is_grad_enabled() or is_transformed()):
-            found = _run_backward(ctx, cotangents, variant)
+        if is_first and plan is variant.plan and not (torch.is_grad_enabled() or is_transformed()):
+            found = _run_backward(ctx, saved, cotangents, variant)
         if found is None:
             with drawn_again(getattr(ctx, "draw", None)):
-                given = _arguments(ctx, variant), cotangents, _intermediates(ctx, variant)
+                given = _arguments(ctx, saved, variant), cotangents, _intermediates(saved, variant)
                 found = differentiated(variant, *given, plan)
         if variant.wants_all_gradients and plan is variant.plan:
             return (None, *found)
@@ -128,9 +130,9 @@ def _unchanged(tensor: torch.Tensor, version: int) -> torch.Tensor:
     return tensor
 
 
-def _run_backward(ctx: Any, cotangents: Sequence[Any], variant: Variant) -> Sequence[Any] | None:
+def _run_backward(ctx: Any, saved: Kept, cotangents: Sequence[Any], variant: Variant) -> Sequence[Any] | None:
     """Run the backward kernel; None if it falls through, because an allocation failed."""
-    saved, plan = ctx.saved_tensors, variant.plan.saved
+    plan = variant.plan.saved
     sizes: Sequence[int] = ()
     if plan.sizes:
         kept = dict(zip(plan.contributing, saved, strict=False))
@@ -142,10 +144,9 @@ def _size(ctx: Any, kept: dict[int, torch.Tensor], position: int, dimension: int
     return (kept[position].shape if position in kept else ctx.rest[position][0])[dimension]
 
 
-def _arguments(ctx: Any, variant: Variant) -> list[Any]:
+def _arguments(ctx: Any, saved: Kept, variant: Variant) -> list[Any]:
     """The arguments of the forward pass; zeros for one that no gradient depends on."""
-    saved = ctx.saved_tensors
-    kept = dict(zip(variant.plan.saved.contributing, saved, strict=False))
+    kept: dict[int, Any] = dict(zip(variant.plan.saved.contributing, saved, strict=False))
     if variant.plan.is_like_eager:
         kept |= {position: _unchanged(*held) for position, held in ctx.unread.items()}
     if variant.keeps_all_arguments:
@@ -156,9 +157,9 @@ def _arguments(ctx: Any, variant: Variant) -> list[Any]:
     ]
 
 
-def _intermediates(ctx: Any, variant: Variant) -> Sequence[torch.Tensor]:
+def _intermediates(saved: Kept, variant: Variant) -> Kept:
     count = variant.plan.saved.intermediates
-    return ctx.saved_tensors[-count:] if count else ()
+    return saved[-count:] if count else ()
 
 
 def _describe(argument: Any) -> Any:

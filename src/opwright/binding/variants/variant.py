@@ -71,6 +71,8 @@ class Plan:
         gradients: For each result of the backward kernel, the position of the argument it belongs to.
         saved: What is saved for the backward pass.
         reach: For each of `tangents`, the positions of the arguments to which a gradient flows from it.
+        freed: For each of `tangents`, the positions among them of those whose backward pass frees what its own needs
+            in eager; () if each frees everything.
         products: For each product or convolution of the backward pass, the gradients that need it.
         kernels: How many kernels of ours run forward, and backward.
         left_to_function: Whether kernels gain nothing over the function itself, which serves unless a rung is pinned.
@@ -94,6 +96,7 @@ class Plan:
     gradients: tuple[int, ...]
     saved: Saved
     reach: tuple[tuple[int, ...], ...] = ()
+    freed: tuple[tuple[int, ...], ...] = ()
     products: tuple[tuple[int, ...], ...] = ()
     kernels: tuple[int, ...] = ()
     left_to_function: bool = False

@@ -61,9 +61,7 @@ struct OuterAxes {
 // An operand restricted to the last axes.
 template <int inner, int all, bool gathers>
 inline Operand<inner, gathers> along_row(const Operand<all, gathers>& operand) {
-  Operand<inner, gathers> part{
-      operand.data,  operand.item_bytes,  operand.whole_row,   operand.stored,        operand.iota,  {},
-      operand.parts, operand.part_stride, operand.gathered_by, operand.gather_stride, operand.extent};
+  Operand<inner, gathers> part{static_cast<const Items&>(operand), {}};
   for (int axis = 0; axis < inner; ++axis) part.strides[axis] = operand.strides[all - inner + axis];
   return part;
 }

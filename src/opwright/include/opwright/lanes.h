@@ -26,6 +26,60 @@ struct OfLanes {
   char* aligned() const { return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(far.data) + 63) / 64 * 64); }
 };
 
+// `run` items of each of some rows, which are `apart`, from memory into the lanes of a buffer, or back.
+__attribute__((noinline)) inline void move_run(const Items& operand, char* element, Size apart, Size stride, Size some,
+                                               Size run, char* buffer, bool into_buffer) {
+  const Size item = operand.item_bytes, row = lanes * item;
+  if (operand.iota) {
+    Size* target = reinterpret_cast<Size*>(buffer);
+    for (Size j = 0; j < run; ++j)
+      for (Size lane = 0; lane < some; ++lane)
+        target[j * lanes + lane] = count_at(element) + j * stride + lane * apart;
+  } else if (stride == item && operand.parts == 1 && item <= 8 && some > 1) {
+    if (into_buffer) return transpose(item, element, apart, buffer, row, some, run);
+    transpose(item, buffer, row, element, apart, run, some);
+  } else if (operand.parts == 1 && some > 1) {
+    for (Size j = 0; j < run; ++j, element += stride, buffer += row) {
+      if (into_buffer) {
+        gather(item, element, apart, some, buffer);
+      } else {
+        scatter(item, buffer, apart, some, element);
+      }
+    }
+  } else {
+    const Size parts = operand.parts, part = operand.part_bytes();
+    for (Size lane = 0; lane < some; ++lane, element += apart, buffer += item) {
+      const Spacing there{stride, operand.part_stride}, here{row, part};
+      if (into_buffer) {
+        copy_parts(part, element, there, buffer, here, run, parts);
+      } else {
+        copy_parts(part, buffer, here, element, there, run, parts);
+      }
+    }
+  }
+}
+
+// Some rows of an operand, which are `apart`. It is compiled for each number of axes, not of operands.
+template <int inner>
+__attribute__((noinline)) void move_rows(const Items& operand, const Size* strides, const Size* extents, Size length,
+                                         char* element, Size apart, Size some, char* buffer, bool into_buffer) {
+  const Size stride = strides[inner - 1], row = lanes * operand.item_bytes;
+  if (!operand.whole_row) return move_run(operand, element, apart, 0, some, 1, buffer, into_buffer);
+  Size run = extents[inner - 1];
+  int last = inner - 2;
+  for (; last >= 0 && (extents[last] == 1 || strides[last] == run * stride); --last) run *= extents[last];
+  Size index[inner] = {};
+  for (Size done = 0; done < length; done += run) {
+    move_run(operand, element, apart, stride, some, run, buffer + done * row, into_buffer);
+    for (int axis = last; axis >= 0; --axis) {
+      element += strides[axis];
+      if (++index[axis] < extents[axis]) break;
+      element -= extents[axis] * strides[axis];
+      index[axis] = 0;
+    }
+  }
+}
+
 template <int inner, int count, bool gathers>
 struct Lanes {
   WholeRows<inner, count, gathers> whole;
@@ -81,7 +135,7 @@ struct Lanes {
     if constexpr (gathers)
       if (const int by = operand.gathered_by; by >= 0) {
         for (Size lane = 0; lane < lanes; ++lane) {
-          const Size offset = gathers_at(whole.operands, k, first[by] + lane * apart[by], 0).offset();
+          const Size offset = gathers_at(operand, whole.operands[by], first[by] + lane * apart[by], 0).offset();
           move(k, first[k] + lane * apart[k] + offset, 1, buffer + lane * operand.item_bytes, true);
         }
         return;
@@ -90,56 +144,10 @@ struct Lanes {
   }
 
   // `some` rows from memory into a buffer, or back.
-  __attribute__((noinline)) void move(int k, char* element, Size some, char* buffer, bool into_buffer) const {
+  void move(int k, char* element, Size some, char* buffer, bool into_buffer) const {
     const Operand<inner, gathers>& operand = whole.operands[k];
-    const Size stride = operand.strides[inner - 1], item = operand.item_bytes, row = lanes * item;
-    if (!operand.whole_row) return move_run(operand, element, apart[k], 0, some, 1, buffer, into_buffer);
-    Size run = whole.extents[inner - 1];
-    int last = inner - 2;
-    for (; last >= 0 && (whole.extents[last] == 1 || operand.strides[last] == run * stride); --last)
-      run *= whole.extents[last];
-    Size index[inner] = {};
-    for (Size done = 0; done < whole.length; done += run) {
-      move_run(operand, element, apart[k], stride, some, run, buffer + done * row, into_buffer);
-      for (int axis = last; axis >= 0; --axis) {
-        element += operand.strides[axis];
-        if (++index[axis] < whole.extents[axis]) break;
-        element -= whole.extents[axis] * operand.strides[axis];
-        index[axis] = 0;
-      }
-    }
-  }
-
-  static void move_run(const Operand<inner, gathers>& operand, char* element, Size apart, Size stride, Size some,
-                       Size run, char* buffer, bool into_buffer) {
-    const Size item = operand.item_bytes, row = lanes * item;
-    if (operand.iota) {
-      Size* target = reinterpret_cast<Size*>(buffer);
-      for (Size j = 0; j < run; ++j)
-        for (Size lane = 0; lane < some; ++lane)
-          target[j * lanes + lane] = count_at(element) + j * stride + lane * apart;
-    } else if (stride == item && operand.parts == 1 && item <= 8 && some > 1) {
-      if (into_buffer) return transpose(item, element, apart, buffer, row, some, run);
-      transpose(item, buffer, row, element, apart, run, some);
-    } else if (operand.parts == 1 && some > 1) {
-      for (Size j = 0; j < run; ++j, element += stride, buffer += row) {
-        if (into_buffer) {
-          gather(item, element, apart, some, buffer);
-        } else {
-          scatter(item, buffer, apart, some, element);
-        }
-      }
-    } else {
-      const Size parts = operand.parts, part = operand.part_bytes();
-      for (Size lane = 0; lane < some; ++lane, element += apart, buffer += item) {
-        const Spacing there{stride, operand.part_stride}, here{row, part};
-        if (into_buffer) {
-          copy_parts(part, element, there, buffer, here, run, parts);
-        } else {
-          copy_parts(part, buffer, here, element, there, run, parts);
-        }
-      }
-    }
+    move_rows<inner>(operand, operand.strides, whole.extents, whole.length, element, apart[k], some, buffer,
+                     into_buffer);
   }
 };
 

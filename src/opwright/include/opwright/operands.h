@@ -6,30 +6,35 @@
 
 namespace opwright {
 
-// One tensor that a kernel loads or stores: its first element and its strides. `gathers`: the kernel may gather.
-template <int axes, bool gathers = false>
-struct Operand {
-  char* data;
+// What of an operand does not depend on the number of its axes. Functions of this alone are compiled once for a library,
+// and not for each kernel.
+struct Items {
+  char* data;  // the first
   Size item_bytes;
   bool whole_row;  // false: one value for the whole row, and the row function reads only that
   bool stored;
   bool iota;
-  Size strides[axes];  // in bytes
-  Size parts = 1;      // an item may be some numbers
+  Size parts = 1;  // an item may be some numbers
   Size part_stride = 0;
   int gathered_by = -1;    // the operand with the indices of its elements
   Size gather_stride = 0;  // the stride of those indices, in bytes
   Size extent = 0;         // of an operand with indices: added to negative ones
 
+  Size part_bytes() const { return item_bytes / parts; }
+  bool is_apart() const { return parts > 1 && part_stride != part_bytes(); }  // its parts are not neighbours
+};
+
+// One tensor that a kernel loads or stores: its items and their strides. `gathers`: the kernel may gather.
+template <int axes, bool gathers = false>
+struct Operand : Items {
+  Size strides[axes];  // in bytes
+
   template <bool beside_gathers>
   operator Operand<axes, beside_gathers>() const {
-    Operand<axes, beside_gathers> same{data, item_bytes, whole_row, stored, iota, {}, parts, part_stride};
+    Operand<axes, beside_gathers> same{{data, item_bytes, whole_row, stored, iota, parts, part_stride}, {}};
     for (int axis = 0; axis < axes; ++axis) same.strides[axis] = strides[axis];
     return same;
   }
-
-  Size part_bytes() const { return item_bytes / parts; }
-  bool is_apart() const { return parts > 1 && part_stride != part_bytes(); }  // its parts are not neighbours
 };
 
 // An iota has no memory: its "addresses" are its integers, plus this number so that none is null.
@@ -47,7 +52,7 @@ struct Mutable<const T> {
 template <int axes, class T>
 inline Operand<axes> load(T* data, const Size (&strides)[axes], bool whole_row = true) {
   char* const first = reinterpret_cast<char*>(const_cast<typename Mutable<T>::type*>(data));
-  Operand<axes> operand{first, sizeof(T), whole_row, false, false, {}};
+  Operand<axes> operand{{first, sizeof(T), whole_row, false, false}, {}};
   for (int axis = 0; axis < axes; ++axis) operand.strides[axis] = strides[axis] * Size(sizeof(T));
   return operand;
 }
@@ -70,7 +75,7 @@ inline Operand<axes> in_parts(Operand<axes> operand, Size parts, Size part_strid
 
 template <int axes>
 inline Operand<axes> iota(Size first, const Size (&strides)[axes], bool whole_row = true) {
-  Operand<axes> operand{reinterpret_cast<char*>(count_base + first), sizeof(Size), whole_row, false, true, {}};
+  Operand<axes> operand{{reinterpret_cast<char*>(count_base + first), sizeof(Size), whole_row, false, true}, {}};
   for (int axis = 0; axis < axes; ++axis) operand.strides[axis] = strides[axis];
   return operand;
 }
@@ -92,10 +97,8 @@ inline Operand<axes, true> gathered(const Operand<axes>& beginning, int by, Size
 }
 
 // The indices of a gathered operand at a place, `stride` apart.
-template <int axes>
-inline Gathers gathers_at(const Operand<axes, true>* operands, int k, const char* place, Size stride) {
-  const Operand<axes, true>& by = operands[operands[k].gathered_by];
-  return {place, stride, by.item_bytes, by.extent, operands[k].gather_stride};
+inline Gathers gathers_at(const Items& operand, const Items& by, const char* place, Size stride) {
+  return {place, stride, by.item_bytes, by.extent, operand.gather_stride};
 }
 
 // The integer of an iota at a place; a row function gets it if it is one value for the row.
@@ -159,8 +162,8 @@ inline void copy_parts(Size part_bytes, const char* from, Spacing apart, char* i
 }
 
 // Items of an operand, `stride` apart, into a buffer, and back.
-template <int axes, bool gathers>
-inline void fetch(const Operand<axes, gathers>& operand, const char* from, Size stride, Size count, char* into) {
+__attribute__((noinline)) inline void fetch(const Items& operand, const char* from, Size stride, Size count,
+                                            char* into) {
   if (operand.parts > 1)
     return copy_parts(operand.part_bytes(), from, {stride, operand.part_stride}, into,
                       {operand.item_bytes, operand.part_bytes()}, count, operand.parts);
@@ -170,8 +173,8 @@ inline void fetch(const Operand<axes, gathers>& operand, const char* from, Size 
   for (Size j = 0; j < count; ++j) target[j] = first + j * stride;
 }
 
-template <int axes, bool gathers>
-inline void put_back(const Operand<axes, gathers>& operand, const char* from, Size stride, Size count, char* into) {
+__attribute__((noinline)) inline void put_back(const Items& operand, const char* from, Size stride, Size count,
+                                               char* into) {
   if (operand.parts > 1)
     return copy_parts(operand.part_bytes(), from, {operand.item_bytes, operand.part_bytes()}, into,
                       {stride, operand.part_stride}, count, operand.parts);
@@ -186,16 +189,14 @@ constexpr bool has_panels = false;
 constexpr bool has_panels = true;
 #endif
 
-template <int axes, bool gathers>
-inline bool lies_across(const Operand<axes, gathers>& operand, Size apart, Size stride) {
+inline bool lies_across(const Items& operand, Size apart, Size stride) {
   return has_panels && apart == operand.item_bytes && stride != apart && stride != 0 && apart <= 8 && operand.parts == 1 &&
          !operand.iota;
 }
 
 // The same for `lanes` rows, `apart` bytes from one another in memory and `packed_apart` in the buffer.
-template <int axes, bool gathers>
-inline void fetch_rows(const Operand<axes, gathers>& operand, const char* from, Size apart, Size lanes, Size stride,
-                       Size count, char* into, Size packed_apart) {
+__attribute__((noinline)) inline void fetch_rows(const Items& operand, const char* from, Size apart, Size lanes,
+                                                 Size stride, Size count, char* into, Size packed_apart) {
   if constexpr (has_panels)
     if (lies_across(operand, apart, stride))
       return transpose(operand.item_bytes, from, stride, into, packed_apart, count, lanes);
@@ -203,9 +204,8 @@ inline void fetch_rows(const Operand<axes, gathers>& operand, const char* from, 
     fetch(operand, from + lane * apart, stride, count, into + lane * packed_apart);
 }
 
-template <int axes, bool gathers>
-inline void put_back_rows(const Operand<axes, gathers>& operand, const char* from, Size packed_apart, Size lanes,
-                          Size stride, Size count, char* into, Size apart) {
+__attribute__((noinline)) inline void put_back_rows(const Items& operand, const char* from, Size packed_apart,
+                                                    Size lanes, Size stride, Size count, char* into, Size apart) {
   if constexpr (has_panels)
     if (lies_across(operand, apart, stride))
       return transpose(operand.item_bytes, from, packed_apart, into, stride, lanes, count);

@@ -97,34 +97,45 @@ struct ReduceColumns {
     }
   }
 
-  template <class Planes>
-  void accumulate(const Planes& planes_of_part, const Part& part) const {
+  // Accumulate one part of some planes; at the end of each, unless it has further pieces, finish its results.
+  void accumulate(const Part& part, Size plane, Size until, char* accumulators, bool finishes) const {
     using namespace detail;
+    char* first[all];
     if constexpr (rows == 0) {
       Walk<sub, count + reductions, gathers> walk;
       for (int axis = 0; axis < sub; ++axis) walk.extents[axis] = part.extents[axis];
       for (int k = 0; k < count + reductions; ++k) walk.operands[k] = part.operands[k];
       walk.merge();
-      planes_of_part([&](char* const* first) {
+      for (; plane < until; ++plane) {
+        pointers(plane, part, accumulators, first);
         of.start(part.kept, reinterpret_cast<void* const*>(first + count));
         walk.visit(first, 0, walk.total(), function);
-      });
+        if (finishes) finish(first, part);
+      }
     } else {
       Operand<sub, gathers> seen[count + reductions];
       for (int k = 0; k < count + reductions; ++k) seen[k] = part.operands[k];
       WholeRows<rows, count + reductions, gathers> whole;
       whole.take(part.extents, seen);
       Array<char> buffer(whole.buffer_bytes());
-      planes_of_part([&](char* const* first) {
+      for (; plane < until; ++plane) {
+        pointers(plane, part, accumulators, first);
         of.start(part.kept, reinterpret_cast<void* const*>(first + count));
-        OuterAxes<sub - rows, count + reductions> outer;
-        for (int k = 0; k < count + reductions; ++k) seen[k].data = first[k];
-        outer.take(part.extents, seen);
-        if constexpr (Functions::has_lanes)
-          if (part.kept == whole.length && in_lanes(whole, outer, buffer.data, first + count)) return;
-        outer.run(0, outer.total(), [&](Size, char* const* at) { whole.run(at, buffer.data, function); });
-      });
+        accumulate_rows(part, whole, seen, first, buffer.data);
+        if (finishes) finish(first, part);
+      }
     }
+  }
+
+  template <class Whole>
+  void accumulate_rows(const Part& part, const Whole& whole, Operand<sub, gathers> (&seen)[count + reductions],
+                       char* const* first, char* buffer) const {
+    detail::OuterAxes<sub - rows, count + reductions> outer;
+    for (int k = 0; k < count + reductions; ++k) seen[k].data = first[k];
+    outer.take(part.extents, seen);
+    if constexpr (Functions::has_lanes)
+      if (part.kept == whole.length && in_lanes(whole, outer, buffer, first + count)) return;
+    outer.run(0, outer.total(), [&](Size, char* const* at) { whole.run(at, buffer, function); });
   }
 
   // Rows beside one another; those that are left, one by one. Returns false if they are not taken so.
@@ -180,16 +191,8 @@ struct ReduceColumns {
     while (from < to) {
       const Part of_tile = part(from / planes, 0);
       const Size until = least(to, (from / planes + 1) * planes);
-      accumulate(
-          [&](auto&& visit) {
-            for (; from < until; ++from) {
-              char* first[all];
-              pointers(from % planes, of_tile, accumulators.data, first);
-              visit(first);
-              finish(first, of_tile);
-            }
-          },
-          of_tile);
+      accumulate(of_tile, from % planes, from % planes + (until - from), accumulators.data, true);
+      from = until;
     }
     end_stream();
   }
@@ -202,13 +205,7 @@ struct ReduceColumns {
       for (; from < to; ++from) {
         const Size plane = from / pieces % planes;
         const Part some = part(from / pieces / planes, from % pieces);
-        accumulate(
-            [&](auto&& visit) {
-              char* first[all];
-              pointers(plane, some, accumulators.data + from * bytes, first);
-              visit(first);
-            },
-            some);
+        accumulate(some, plane, plane + 1, accumulators.data + from * bytes, false);
       }
       end_stream();
     });

@@ -35,7 +35,8 @@ inline void reduce_rows(const Size (&extents)[all], const Operand<all, gathers> 
     for (int k = 0; k < count; ++k) apart[k] = rows.strides[rows.depth - 1][k];
     neighbours = rows.extents[rows.depth - 1];
   }
-  const Size most_lanes = walk.in_panels(apart, neighbours) ? walk.lanes_of_panel() : 1;
+  const Walked walked = walk.walked();
+  const Size most_lanes = in_panels(walked, apart, neighbours, gathers) ? lanes_of_panel(walked) : 1;
   const Size panels = at_least_one((neighbours + most_lanes - 1) / most_lanes);
   if (most_lanes > 1) {
     rows.extents[rows.depth - 1] = panels;
@@ -59,8 +60,8 @@ inline void reduce_rows(const Size (&extents)[all], const Operand<all, gathers> 
       return walk.visit(first, begin, end, [&](Size some, void* const* row) { reduce_row(some, row, *reductions); });
     if constexpr (has_panels)
       walk.visit_pieces(first, begin, end, [&](char* const* at, Size offset, Size some) {
-        walk.visit_panel(at, apart, lanes, offset, some, buffers,
-                         [&](Size lane, Size piece, void* const* row) { reduce_row(piece, row, reductions[lane]); });
+        auto visit = [&](Size lane, Size piece, void* const* row) { reduce_row(piece, row, reductions[lane]); };
+        visit_panel(walked, at, apart, lanes, offset, some, buffers, visit);
       });
   };
 
@@ -70,13 +71,13 @@ inline void reduce_rows(const Size (&extents)[all], const Operand<all, gathers> 
       row[k] = first[k];
       if constexpr (gathers)
         if (const int by = operands[k].gathered_by; by >= 0 && !operands[k].whole_row)
-          row[k] = first[k] + gathers_at(operands, k, first[by], 0).offset();
+          row[k] = first[k] + gathers_at(operands[k], operands[by], first[by], 0).offset();
     }
     finish(row, reductions);
   };
 
   if (row_count == 0) return;
-  const Size groups = rows.total(), panel_bytes = most_lanes == 1 ? 0 : walk.panel_bytes();
+  const Size groups = rows.total(), buffer_bytes = most_lanes == 1 ? 0 : panel_bytes(walked);
   const auto finish_rows = [&](char* const* first, Size lanes, const Reductions* reductions) {
     char* at[count];
     for (Size lane = 0; lane < lanes; ++lane) {
@@ -87,7 +88,7 @@ inline void reduce_rows(const Size (&extents)[all], const Operand<all, gathers> 
   const Size pieces = least(most_pieces / least(groups, most_pieces), length / least_piece);
   if (pieces <= 1) {
     return in_parallel(groups, at_least_one(grain / at_least_one(length * most_lanes)), [&](Size from, Size to) {
-      Array<char> buffers(panel_bytes);
+      Array<char> buffers(buffer_bytes);
       rows.run(from, to, [&](Size group, char* const* first) {
         if (most_lanes == 1) {
           Reductions reductions;
@@ -103,7 +104,7 @@ inline void reduce_rows(const Size (&extents)[all], const Operand<all, gathers> 
   }
   Array<Reductions> partial(groups * pieces * most_lanes);
   in_parallel(groups * pieces, 1, [&](Size from, Size to) {
-    Array<char> buffers(panel_bytes);
+    Array<char> buffers(buffer_bytes);
     for (Size task = from; task < to; ++task) {
       const Size group = task / pieces, piece = task % pieces;
       rows.run(group, group + 1, [&](Size, char* const* first) {

@@ -6,36 +6,20 @@
 // at once. Results larger than any cache go through that buffer too, and are then stored past the caches.
 #pragma once
 
-#include "opwright/operands.h"
+#include "opwright/packed_rows.h"
 #include "opwright/parallel.h"
-#include "opwright/stream.h"
 
 namespace opwright {
-
-using RowFunction = void (*)(Size count, void* const* row);
 
 constexpr Size piece_run = 128;  // points for which the pieces of a long row function run in turn
 
 namespace detail {
 
-constexpr Size packed_count = 256;
-constexpr Size packed_bytes = packed_count * 8;  // half as many elements where items are larger
-#ifdef OPWRIGHT_LEAST_STREAMED_BYTES             // by tests
+#ifdef OPWRIGHT_LEAST_STREAMED_BYTES  // by tests
 constexpr Size least_streamed_bytes = OPWRIGHT_LEAST_STREAMED_BYTES;
 #else
 constexpr Size least_streamed_bytes = Size(32) << 20;
 #endif
-constexpr Size panel_lanes = 32, panel_columns = 256;  // at most
-
-// An array that is freed with its scope; its members are made by their default constructor.
-template <class T>
-struct Array {
-  T* data;
-  explicit Array(Size count) : data(count > 0 ? new T[count] : nullptr) {}
-  ~Array() { delete[] data; }
-  Array(const Array&) = delete;
-  T& operator[](Size position) const { return data[position]; }
-};
 
 template <int axes, int count, bool gathers>
 struct Walk {
@@ -137,93 +121,11 @@ struct Walk {
     }
   }
 
-  // Whether rows that are so many bytes apart are better packed together.
-  bool in_panels(const Size* apart, Size lanes) const {
-    if constexpr (!has_panels) return false;
-    bool any = false;
-    for (int k = 0; k < count; ++k) any |= packed[k] && lies_across(operands[k], apart[k], steps[depth - 1][k]);
-    return any && !gathers && lanes >= 4 && row() >= 4;
-  }
-
-  // As many rows as one line of memory has items of.
-  Size lanes_of_panel() const {
-    Size item_bytes = 4;
-    for (int k = 0; k < count; ++k)
-      if (packed[k] && operands[k].item_bytes < item_bytes) item_bytes = operands[k].item_bytes;
-    return item_bytes == 4 ? panel_lanes / 2 : panel_lanes;
-  }
-
-  Size panel_bytes() const {
-    Size bytes = 0;
-    for (int k = 0; k < count; ++k) bytes += packed[k] ? panel_lanes * panel_columns * operands[k].item_bytes : 0;
-    return bytes;
-  }
-
-  // Calls visit(lane, count, row of each operand) for the same part of some rows.
-  template <class Visit>
-  void visit_panel(char* const* first, const Size* apart, Size lanes, Size offset, Size some, char* buffers,
-                   Visit&& visit) const {
-    for (Size done = 0; done < some; done += panel_columns) {
-      const Size piece = some - done < panel_columns ? some - done : panel_columns;
-      char *at[count], *buffer = buffers;
-      Size between[count];
-      for (int k = 0; k < count; ++k) {
-        char* const element = first[k] + (offset + done) * steps[depth - 1][k];
-        at[k] = packed[k] ? buffer : element;
-        between[k] = packed[k] ? panel_columns * operands[k].item_bytes : apart[k];
-        if (!packed[k]) continue;
-        if (!operands[k].stored)
-          fetch_rows(operands[k], element, apart[k], lanes, steps[depth - 1][k], piece, buffer, between[k]);
-        buffer += panel_lanes * between[k];
-      }
-      for (Size lane = 0; lane < lanes; ++lane) {
-        void* row[count];
-        for (int k = 0; k < count; ++k) row[k] = at[k] + lane * between[k];
-        visit(lane, piece, row);
-      }
-      for (int k = 0; k < count; ++k) {
-        if (!packed[k] || !operands[k].stored) continue;
-        char* const element = first[k] + (offset + done) * steps[depth - 1][k];
-        if (streamed[k]) {
-          for (Size lane = 0; lane < lanes; ++lane)
-            stream(at[k] + lane * between[k], piece * operands[k].item_bytes, element + lane * apart[k]);
-        } else {
-          put_back_rows(operands[k], at[k], between[k], lanes, steps[depth - 1][k], piece, element, apart[k]);
-        }
-      }
-    }
-  }
-
-  // Panels of the last two axes, with pieces of rows: neighbours in memory follow one another.
-  struct Panels {
-    Size lanes, across, along, total;
-  };
-  Panels panels() const {
-    if (!has_panels || depth < 2 || !in_panels(steps[depth - 2], extents[depth - 2])) return {0, 0, 0, 0};
-    const Size lanes = lanes_of_panel(), across = (extents[depth - 2] + lanes - 1) / lanes;
-    const Size along = (row() + panel_columns - 1) / panel_columns;
-    Size total = across * along;
-    for (int axis = 0; axis < depth - 2; ++axis) total *= extents[axis];
-    return {lanes, across, along, total};
-  }
-
-  void visit_panels(char* const* data, const Panels& panels, Size begin, Size end, RowFunction function) const {
-    Array<char> buffers(panel_bytes());
-    for (; begin < end; ++begin) {
-      const Size lane = begin % panels.across * panels.lanes,
-                 offset = begin / panels.across % panels.along * panel_columns;
-      Size rest = begin / panels.across / panels.along;
-      char* first[count];
-      for (int k = 0; k < count; ++k) first[k] = data[k] + lane * steps[depth - 2][k];
-      for (int axis = depth - 3; axis >= 0; --axis) {
-        for (int k = 0; k < count; ++k) first[k] += rest % extents[axis] * steps[axis][k];
-        rest /= extents[axis];
-      }
-      const Size lanes = extents[depth - 2] - lane, some = row() - offset;
-      visit_panel(first, steps[depth - 2], lanes < panels.lanes ? lanes : panels.lanes, offset,
-                  some < panel_columns ? some : panel_columns, buffers.data,
-                  [&](Size, Size piece, void* const* row) { function(piece, row); });
-    }
+  // As functions see it that are compiled once for a library.
+  Walked walked() const {
+    const Items* const first = operands;
+    return {reinterpret_cast<const char*>(first), sizeof(operands[0]), count, depth, extents, steps[0], packed, streamed,
+            packed_most};
   }
 
   template <class Visit>
@@ -234,59 +136,14 @@ struct Walk {
       if constexpr (gathers) follow_gathers(first, row);
       return visit(some, row);
     }
-    visit_packed(first, offset, some, visit);
+    visit_packed<gathers>(walked(), first, offset, some, visit);
   }
 
   // A row of an operand that is gathered by one index begins where the index points.
   void follow_gathers(char* const* first, void** row) const {
     for (int k = 0; k < count; ++k)
       if (const int by = operands[k].gathered_by; by >= 0)
-        row[k] = static_cast<char*>(row[k]) + gathers_at(operands, k, first[by], 0).offset();
-  }
-
-  // The same for a piece of a row; returns whether elements with indices of their own were gathered into the buffer.
-  bool follow_gathers(char* const* first, int k, Size offset, Size piece, char*& element, char* buffer) const {
-    const int by = operands[k].gathered_by;
-    if (by < 0) return false;
-    const Size apart = steps[depth - 1][by];
-    const Gathers found = gathers_at(operands, k, first[by] + offset * apart, apart);
-    if (!gathers_vary(k)) {
-      element += found.offset();
-      return false;
-    }
-    gather_rows(operands[k].item_bytes, element, steps[depth - 1][k], found, piece, buffer);
-    return true;
-  }
-
-  template <class Visit>
-  __attribute__((noinline)) void visit_packed(char* const* first, Size offset, Size some, Visit&& visit) const {
-    alignas(64) char buffers[count][packed_bytes];
-    void* row[count];
-    for (Size done = 0; done < some; done += packed_most) {
-      const Size piece = some - done < packed_most ? some - done : packed_most;
-      for (int k = 0; k < count; ++k) {
-        const Operand<axes, gathers>& operand = operands[k];
-        const Size stride = operand.strides[depth - 1];
-        char* element = first[k] + (offset + done) * stride;
-        bool collected = false;
-        if constexpr (gathers) collected = follow_gathers(first, k, offset + done, piece, element, buffers[k]);
-        row[k] = packed[k] ? buffers[k] : element;
-        const bool is_there = done > 0 && stride == 0 && !gathers;  // one value repeated, from the piece before
-        if (packed[k] && !operand.stored && !collected && !is_there) fetch(operand, element, stride, piece, buffers[k]);
-      }
-      visit(piece, row);
-      for (int k = 0; k < count; ++k) {
-        const Operand<axes, gathers>& operand = operands[k];
-        if (!packed[k] || !operand.stored) continue;
-        const Size stride = operand.strides[depth - 1];
-        char* element = first[k] + (offset + done) * stride;
-        if (streamed[k]) {
-          stream(buffers[k], piece * stride, element);
-        } else {
-          put_back(operand, buffers[k], stride, piece, element);
-        }
-      }
-    }
+        row[k] = static_cast<char*>(row[k]) + gathers_at(operands[k], operands[by], first[by], 0).offset();
   }
 };
 
@@ -300,12 +157,13 @@ inline void for_each_row(const Size (&extents)[axes], const Operand<axes, gather
     detail::Walk<axes, count, gathers> walk;
     char* first[count];
     RowFunction function;
-    typename detail::Walk<axes, count, gathers>::Panels panels;
+    detail::Panels panels;
 
     static void run(Size begin, Size end, void* context) {
       const Task& task = *static_cast<const Task*>(context);
       if (detail::has_panels && task.panels.total) {
-        if constexpr (detail::has_panels) task.walk.visit_panels(task.first, task.panels, begin, end, task.function);
+        if constexpr (detail::has_panels)
+          detail::visit_panels(task.walk.walked(), task.first, task.panels, begin, end, task.function);
       } else {
         task.walk.visit(task.first, begin, end, task.function);
       }
@@ -323,7 +181,7 @@ inline void for_each_row(const Size (&extents)[axes], const Operand<axes, gather
   task.walk.merge();
   task.function = function;
   const Size total = task.walk.total();
-  task.panels = task.walk.panels();
+  task.panels = detail::panels_of(task.walk.walked(), gathers);
   if (total > grain && task.panels.total < 2) task.panels.total = 0;  // rows can be cut, panels cannot
   const Size tasks = task.panels.total ? task.panels.total : total, of_grain = grain * tasks / total;
   run_in_parallel(tasks, of_grain > 1 ? of_grain : 1, &Task::run, &task);

@@ -11,7 +11,7 @@ namespace opwright {
 // A scratch row, which passes over a row share.
 template <int axes, class T>
 inline Operand<axes> scratch() {
-  return Operand<axes>{nullptr, sizeof(T), true, false, false, {}};
+  return Operand<axes>{{nullptr, sizeof(T), true, false, false}, {}};
 }
 
 // The truth values of a row as integers that are as large as the numbers that they are used with. With bytes in a loop,
@@ -41,6 +41,44 @@ inline void widen(const uint8_t* truths, Size count, int32_t* wide) {
 namespace detail {
 
 constexpr Size panels_bytes = Size(1) << 19;  // of the rows that are packed at once: what stays in cache
+
+// Rows beside one another, so many bytes apart in memory, and in a buffer.
+struct SomeRows {
+  Size count, apart, packed_apart;
+};
+
+// Copy some rows of an operand from memory into a buffer, or back. It is compiled for each number of axes, not of
+// operands.
+template <int inner>
+__attribute__((noinline)) void copy_rows(const Items& operand, const Size* strides, const Size* extents, Size length,
+                                         char* element, char* buffer, bool into_buffer, SomeRows some) {
+  const Size stride = strides[inner - 1];
+  // Inner axes that are one axis of this operand, such as those along which it is one value repeated, are one run.
+  Size run = extents[inner - 1];
+  int last = inner - 2;
+  for (; last >= 0 && (extents[last] == 1 || strides[last] == run * stride); --last) run *= extents[last];
+  // Neighbours in memory may belong to different runs, as with channels last.
+  Size together = 1;
+  if (some.count == 1 && last >= 0 && lies_across(operand, strides[last], stride)) {
+    together = extents[last--];
+    some = {together, operand.item_bytes, run * operand.item_bytes};
+  }
+  Size index[inner] = {};
+  for (Size done = 0; done < length; done += together * run) {
+    char* const packed_run = buffer + done * operand.item_bytes;
+    if (into_buffer) {
+      fetch_rows(operand, element, some.apart, some.count, stride, run, packed_run, some.packed_apart);
+    } else {
+      put_back_rows(operand, packed_run, some.packed_apart, some.count, stride, run, element, some.apart);
+    }
+    for (int axis = last; axis >= 0; --axis) {
+      element += strides[axis];
+      if (++index[axis] < extents[axis]) break;
+      element -= extents[axis] * strides[axis];
+      index[axis] = 0;
+    }
+  }
+}
 
 // Rows of operands, in buffers if they are not contiguous.
 template <int inner, int count, bool gathers>
@@ -111,7 +149,7 @@ struct WholeRows {
     const int by = operands[k].gathered_by;
     if (by < 0) return false;
     if (!gathers_vary(k)) {
-      element += gathers_at(operands, k, first[by], 0).offset();
+      element += gathers_at(operands[k], operands[by], first[by], 0).offset();
       return false;
     }
     collect(k, element, first[by], buffer);
@@ -124,7 +162,7 @@ struct WholeRows {
     Size index[inner] = {};
     for (Size done = 0; done < length; done += run) {
       gather_rows(operand.item_bytes, element, operand.strides[inner - 1],
-                  gathers_at(operands, k, index_place, by.strides[inner - 1]), run, buffer + done * operand.item_bytes);
+                  gathers_at(operand, by, index_place, by.strides[inner - 1]), run, buffer + done * operand.item_bytes);
       for (int axis = inner - 2; axis >= 0; --axis) {
         element += operand.strides[axis], index_place += by.strides[axis];
         if (++index[axis] < extents[axis]) break;
@@ -165,35 +203,10 @@ struct WholeRows {
   }
 
   // The same for one row, or for some of them, in memory and in the buffer.
-  __attribute__((noinline)) void copy(int k, char* element, char* buffer, bool into_buffer, Size lanes = 1,
-                                      Size apart = 0, Size packed_apart = 0) const {
-    const Operand<inner, gathers>& operand = operands[k];
-    const Size stride = operand.strides[inner - 1];
-    // Inner axes that are one axis of this operand, such as those along which it is one value repeated, are one run.
-    Size run = extents[inner - 1];
-    int last = inner - 2;
-    for (; last >= 0 && (extents[last] == 1 || operand.strides[last] == run * stride); --last) run *= extents[last];
-    // Neighbours in memory may belong to different runs, as with channels last.
-    Size together = 1;
-    if (lanes == 1 && last >= 0 && lies_across(operand, operand.strides[last], stride)) {
-      lanes = together = extents[last--];
-      apart = operand.item_bytes, packed_apart = run * operand.item_bytes;
-    }
-    Size index[inner] = {};
-    for (Size done = 0; done < length; done += together * run) {
-      char* const packed_run = buffer + done * operand.item_bytes;
-      if (into_buffer) {
-        fetch_rows(operand, element, apart, lanes, stride, run, packed_run, packed_apart);
-      } else {
-        put_back_rows(operand, packed_run, packed_apart, lanes, stride, run, element, apart);
-      }
-      for (int axis = last; axis >= 0; --axis) {
-        element += operand.strides[axis];
-        if (++index[axis] < extents[axis]) break;
-        element -= extents[axis] * operand.strides[axis];
-        index[axis] = 0;
-      }
-    }
+  void copy(int k, char* element, char* buffer, bool into_buffer, Size lanes = 1, Size apart = 0,
+            Size packed_apart = 0) const {
+    copy_rows<inner>(operands[k], operands[k].strides, extents, length, element, buffer, into_buffer,
+                     {lanes, apart, packed_apart});
   }
 };
 
