@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -277,3 +278,22 @@ def test_modes_and_compilers_run_it_as_written() -> None:
 def test_refusals(given: object) -> None:
     with pytest.raises(ModuleUnsupported):
         opwright.module(given)
+
+
+def test_served_modules_of_one_class_are_of_one_class() -> None:
+    """Ensembles ask for it; options that are equal and not the same, as 1 and True, do not count as one."""
+    torch.manual_seed(0)
+    models = [nn.Sequential(nn.Linear(4, 3), nn.Tanh()) for _ in range(3)]
+    x, found = torch.randn(5, 4), []
+    for each in (models, [opwright.module(model) for model in models]):
+        parameters, buffers = torch.func.stack_module_state(each)
+        base = each[0]
+
+        def call(parameters: Any, buffers: Any, x: torch.Tensor, base: nn.Module = base) -> Any:
+            return torch.func.functional_call(base, (parameters, buffers), (x,))
+
+        found.append(torch.vmap(call, (0, 0, None))(parameters, buffers, x))
+    torch.testing.assert_close(*found)
+    assert type(opwright.module(models[0])) is type(opwright.module(models[1]))
+    assert type(opwright.module(models[0], save=1)) is not type(opwright.module(models[0], save=1.0))
+    assert type(opwright.module(models[0], depth=1)) is not type(opwright.module(models[1]))

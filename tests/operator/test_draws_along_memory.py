@@ -181,3 +181,28 @@ def test_transforms_draw_what_they_draw_of_the_function(how: str, function: Call
             found.append((UNDER[how](torch_func, each, given, w), torch.rand(2)))
         torch.testing.assert_close(found[1], found[0])
         torch.testing.assert_close(found[2], found[0])
+
+
+def of_numbers(x: Tensor) -> Tensor:
+    return torch.normal(0.0, 1.0, x.t().shape).t() * x + torch.rand_like(x.t()).t()
+
+
+def on_the_processor(x: Tensor) -> Tensor:
+    return torch.empty(4, device="cpu").normal_() * x + x.t().sin().t()
+
+
+def of_an_old_constructor(x: Tensor) -> Tensor:
+    return torch.FloatTensor(4).uniform_() * x + torch.empty_like(x.t()).normal_().t()
+
+
+@pytest.mark.parametrize("function", [of_numbers, on_the_processor, of_an_old_constructor])
+def test_learning_the_orders_moves_no_generator(function: Step) -> None:
+    """A run on meta tensors tells them, in which not every way to make a tensor is on the meta device."""
+    operator, x = Operator(function, signature=SIGNATURE), torch.ones(3, 4)
+    for seed in range(2):
+        found = []
+        for each in (operator, function):
+            torch.manual_seed(seed)
+            found.append((each(x), torch.rand(2)))
+        torch.testing.assert_close(*found)
+        assert order_of(found[0][0]) == order_of(found[1][0])

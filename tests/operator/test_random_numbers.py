@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
@@ -179,6 +179,25 @@ def test_a_backward_pass_draws_when_and_what_eager_draws(function: Callable[[Ten
             found[-1] += [torch.rand(2), gradient.detach(), *torch.autograd.grad(gradient.square().sum(), x)]
         found[-1].append(torch.rand(2))
     torch.testing.assert_close(*found)
+
+
+def its_own_layer(x: Tensor) -> Tensor:
+    return nn.Linear(5, 3)(x)
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("gradient", [False, True])
+def test_a_function_that_makes_a_layer_gives_what_requires_a_gradient(gradient: bool) -> None:
+    """Also where no argument does."""
+    function = its_own_layer
+    operator, x = operator_of(function), torch.linspace(0, 1, 20).reshape(4, 5).requires_grad_(gradient)
+    for seed in range(2):
+        found = []
+        for each in (operator, function):
+            torch.manual_seed(seed)
+            y = each(x)
+            found.append((y.detach(), torch.rand(2), torch.tensor(y.requires_grad)))
+        torch.testing.assert_close(*found)
 
 
 @pytest.mark.falls_back

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import functools
 import weakref
+from collections.abc import Hashable
 from typing import Any, TypeVar, cast
 
 import torch
@@ -166,13 +167,21 @@ def _serve_inside(nn_module: nn.Module, cut: Cut, family: Family) -> ServedModul
 
 
 def _made(nn_module: nn.Module, cut: Cut) -> ServedModule:
-    written = type(nn_module)
+    written: Any = type(nn_module)
+    can_be_shared = isinstance(cut.parts, Hashable)
+    make = _class_for if can_be_shared else _class_for.__wrapped__
+    served: ServedModule = object.__new__(make(written, cut, repr(cut.asked)))  # in which 1 and 1.0 differ
+    served.__dict__ = nn_module.__dict__
+    return served
+
+
+@functools.lru_cache(maxsize=256)
+def _class_for(written: Any, cut: Cut, asked: str) -> Any:
+    """The class of modules that are served so: one for all of a class, as code may ask for it."""
     namespace = {"_written_as": written, "_cut": cut, "__module__": written.__module__, "__doc__": written.__doc__}
     if not hasattr(written, "explain"):
         namespace["explain"] = _explain
-    served: ServedModule = object.__new__(type(written.__name__, (ServedModule, written), namespace))
-    served.__dict__ = nn_module.__dict__
-    return served
+    return type(written.__name__, (ServedModule, written), namespace)
 
 
 def _explain(served: ServedModule) -> str:

@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-from opwright.errors import OpwrightError, Place, UndeclaredMutation, UntraceableReference
+from opwright.errors import NoKernel, OpwrightError, Place, UndeclaredMutation, UntraceableReference
 from opwright.tracing.decompositions.composed import ComposedUnderTransforms
 from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph, GraphInput
@@ -229,9 +229,16 @@ def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple
     def work() -> tuple[Graph, Result]:
         session = Session()
         result, outputs = session.call(reference, [session.argument(spec) for spec in specs])
+        if any(output.requires_grad for output in outputs) and not any(map(_requires_grad, specs)):
+            fact = "the function makes a tensor that requires a gradient, as a module's parameter does"
+            raise NoKernel(fact, hint="make it outside of the operator")
         return session.graph(outputs), result
 
     return in_fresh_thread(lambda: with_more_formulas_if_needed(work), Modes.of_caller())
+
+
+def _requires_grad(spec: ArgumentSpec) -> bool:
+    return isinstance(spec, TensorSpec) and spec.requires_grad
 
 
 def trace_conditioned(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple[Graph, Result]:

@@ -79,7 +79,7 @@ def in_another_order(operation: str) -> NoKernel:
 
 
 class DrawnOrders(TorchDispatchMode):
-    """Notes where random numbers are drawn, until the end of the block.
+    """Notes where random numbers are drawn on meta tensors, until the end of the block; it lets nothing be drawn.
 
     Attributes:
         found: For each draw the order of the memory that it fills; None if that has gaps.
@@ -92,9 +92,25 @@ class DrawnOrders(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run an operation."""
+        """Run an operation.
+
+        Raises:
+            NoKernel: If it draws numbers, into a tensor that is on no meta device.
+        """
+        is_drawn = is_draw(func, args, kwargs or {})
+        if is_drawn:
+            kwargs = _on_meta(func, args, kwargs or {})
         made = func(*args, **(kwargs or {}))
-        if is_draw(func, args, kwargs or {}):
+        if is_drawn:
             drawn = made[0] if isinstance(made, tuple) else made
             self.found.append(order_of(drawn) if is_dense(drawn) else None)
         return made
+
+
+def _on_meta(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a draw that moves no generator: of `torch.normal(0.0, 1.0, sizes)`, say, on the meta device."""
+    tensors = [leaf for leaf in arg_tree_leaves(*args, **kwargs) if isinstance(leaf, torch.Tensor)]
+    if not all(tensor.is_meta for tensor in tensors):
+        raise NoKernel(f"the function draws random numbers on another device than its arguments' ({func.name()})")
+    makes = not tensors and any(argument.name == "device" for argument in func._schema.arguments)
+    return {**kwargs, "device": torch.device("meta")} if makes else dict(kwargs)
