@@ -185,11 +185,17 @@ def its_own_layer(x: Tensor) -> Tensor:
     return nn.Linear(5, 3)(x)
 
 
+def its_own_layer_in_double(x: Tensor) -> Tensor:
+    return nn.Linear(5, 3).double()(x.double()) * 2.0
+
+
 @pytest.mark.falls_back
 @pytest.mark.parametrize("gradient", [False, True])
-def test_a_function_that_makes_a_layer_gives_what_requires_a_gradient(gradient: bool) -> None:
-    """Also where no argument does."""
-    function = its_own_layer
+@pytest.mark.parametrize("function", [its_own_layer, its_own_layer_in_double])
+def test_a_function_that_makes_a_layer_gives_what_requires_a_gradient(
+    function: Callable[[Tensor], Tensor], gradient: bool
+) -> None:
+    """Also where no argument does; a conversion of the layer draws no other numbers."""
     operator, x = operator_of(function), torch.linspace(0, 1, 20).reshape(4, 5).requires_grad_(gradient)
     for seed in range(2):
         found = []

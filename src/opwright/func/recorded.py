@@ -27,7 +27,7 @@ def recorded(operator: Operator, before: tuple[Any, ...], primals: tuple[Any, ..
     leaves, rebuilt = _flat(primals)
     if not is_quiet() or torch.is_inference_mode_enabled() or not leaves or not all(map(is_differentiable, leaves)):
         return None
-    if operator.transformed.draws_otherwise((*before, *primals)):
+    if operator.transformed.draws_otherwise((*before, *primals), if_unknown=True):
         return None
     is_recording = torch.is_grad_enabled()
     others = [leaf for leaf in tree_leaves(before) if isinstance(leaf, torch.Tensor)] if before else []

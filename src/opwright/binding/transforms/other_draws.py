@@ -31,19 +31,23 @@ class OtherDraws:
         self._outside = outside
         self._known: dict[Hashable, bool] = {}
 
-    def are_in(self, args: Sequence[Any]) -> bool:
-        """Whether a call draws so; True if nothing is known of what the function reads."""
+    def are_in(self, args: Sequence[Any], *, if_unknown: bool = False) -> bool:
+        """Whether a call draws so; True if nothing is known of what the function reads.
+
+        Of a function that uses tensors from outside it is unknown; an operator that takes them is asked again.
+        """
         leaves, layout = tree_flatten(list(args))
         ask = draws if are_on_gpu(leaves) else draws_along_memory
         try:
-            key = (self._outside.now(), layout, ask, *map(_told, leaves))
+            key = (self._outside.now(), layout, ask, if_unknown, *map(_told, leaves))
         except OutsideUnknown:
             return True
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            found = self._known[key] = ask(lambda *given: self._reference(*tree_unflatten(given, layout)), leaves)
+            flat = lambda *given: self._reference(*tree_unflatten(given, layout))  # noqa: E731
+            found = self._known[key] = ask(flat, leaves, if_unknown=if_unknown or ask is draws)
         return found
 
 

@@ -21,7 +21,7 @@ from opwright.tracing.torch_hooks.unseen import Unseen
 _SIZE_THAT_NOBODY_KNOWS = 8
 
 
-def draws(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
+def draws(function: Callable[..., Any], arguments: Sequence[Any], *, if_unknown: bool = True) -> bool:
     """Whether a function draws random numbers for arguments of this kind.
 
     True if that is unknown: showing a compiler the function's operations is always right.
@@ -43,16 +43,16 @@ def draws(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
                 with watch, unchanged_outside(getattr(function, "__name__", "it"), function):
                     function(*like)
             except Exception:  # any exception: recording will report it
-                return True
+                return if_unknown or watch.has_seen_a_draw
         return watch.has_seen_a_draw
 
     return in_fresh_thread(work, Modes.of_caller())
 
 
-def draws_along_memory(function: Callable[..., Any], arguments: Sequence[Any]) -> bool:
+def draws_along_memory(function: Callable[..., Any], arguments: Sequence[Any], *, if_unknown: bool = True) -> bool:
     """Whether a function draws random numbers into memory in another order than row by row.
 
-    True if that is unknown, and it may draw at all.
+    `if_unknown` if that is unknown, unless it was seen to draw.
     """
     from opwright.tracing.recording.validation import GoesOn
     from opwright.tracing.torch_hooks.memory_formats import MemoryFormats
@@ -73,7 +73,7 @@ def draws_along_memory(function: Callable[..., Any], arguments: Sequence[Any]) -
     try:
         return in_fresh_thread(work, Modes.of_caller())
     except Exception:  # any exception: it looks at devices or values, or a kernel cannot be derived of it either
-        return draws(function, arguments)
+        return draws(function, arguments, if_unknown=if_unknown)
 
 
 class _Watch(Unseen, TorchDispatchMode):

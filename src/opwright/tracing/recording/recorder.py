@@ -68,6 +68,7 @@ class Recorder(Unseen, TorchDispatchMode):
         self._watching, self._recording, self._generator = False, True, torch.get_rng_state()
         self._detached: set[int] = set()
         self._nodes: dict[int, Node] = {}
+        self._dtypes: dict[int, torch.dtype] = {}
         self._looked_at: set[int] = set()
         self._inputs: list[torch.Tensor] = []
         self._views: dict[int, SeenThrough] = {}
@@ -117,6 +118,8 @@ class Recorder(Unseen, TorchDispatchMode):
         """
         if id(tensor) not in self._nodes:
             raise OutsideTensor("the function uses a tensor that is not one of its parameters", hint=AS_ARGUMENT)
+        if self._dtypes.get(id(tensor), tensor.dtype) is not tensor.dtype:  # `module.double()` swaps two tensors
+            raise NoKernel("the function converts a module that it makes", hint="make it with dtype=")
         return self._nodes[id(tensor)]
 
     def has(self, tensor: object) -> bool:
@@ -389,5 +392,6 @@ class Recorder(Unseen, TorchDispatchMode):
 
     def _bind(self, tensor: torch.Tensor, node: Node) -> None:
         self._nodes[id(tensor)] = node
+        self._dtypes[id(tensor)] = tensor.dtype
         self._kept.append(tensor)
         node.meta.setdefault("val", tensor)
