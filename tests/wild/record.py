@@ -17,13 +17,20 @@ BEGIN, END = "<!-- from wild.json, by pytest -m nightly --record-sweeps tests/wi
 _MOST_NAMED = 6
 WHOLE, BY_PARTS, IN_PART, NOTHING = "whole", "all by parts", "in part", "nothing"
 _LIBRARY = frozenset(
-    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d linear matmul mm bmm addmm baddbmm einsum embedding "
-    "max_pool2d avg_pool2d adaptive_avg_pool2d scaled_dot_product_attention cross_entropy_loss nll_loss".split()
+    (
+        *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "linear", "matmul", "mm"),
+        *("bmm", "addmm", "baddbmm", "einsum", "embedding", "max_pool2d", "avg_pool2d"),
+        *("adaptive_avg_pool2d", "scaled_dot_product_attention", "cross_entropy_loss", "nll_loss"),
+    )
 )
 _MOVES = frozenset(
-    "alias view reshape flatten unflatten permute transpose t numpy_T movedim squeeze unsqueeze expand slice select "
-    "narrow chunk split split_with_sizes unbind detach to contiguous clone copy_ repeat cat stack pad roll lift_fresh "
-    "index index_select gather zeros ones empty full fill_ zero_ new_zeros new_ones arange zeros_like ones_like".split()
+    (
+        *("alias", "view", "reshape", "flatten", "unflatten", "permute", "transpose", "t", "numpy_T"),
+        *("movedim", "squeeze", "unsqueeze", "expand", "slice", "select", "narrow", "chunk", "split"),
+        *("split_with_sizes", "unbind", "detach", "to", "contiguous", "clone", "copy_", "repeat", "cat"),
+        *("stack", "pad", "roll", "lift_fresh", "index", "index_select", "gather", "zeros", "ones"),
+        *("empty", "full", "fill_", "zero_", "new_zeros", "new_ones", "arange", "zeros_like", "ones_like"),
+    )
 )
 
 
