@@ -4,22 +4,55 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from tests.suite.sweep_record import where
 
 RECORD, PAGE = "docs/wild.json", "docs/wild.md"
 BEGIN, END = "<!-- from wild.json, by pytest -m nightly --record-sweeps tests/wild -->", "<!-- end -->"
-WHOLE, IN_PART, NOTHING = "whole", "in part", "nothing"
+_MOST_NAMED = 6
+WHOLE, BY_PARTS, IN_PART, NOTHING = "whole", "all by parts", "in part", "nothing"
+_LIBRARY = frozenset(
+    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d linear matmul mm bmm addmm baddbmm einsum embedding "
+    "max_pool2d avg_pool2d adaptive_avg_pool2d scaled_dot_product_attention cross_entropy_loss nll_loss".split()
+)
+_MOVES = frozenset(
+    "alias view reshape flatten unflatten permute transpose t numpy_T movedim squeeze unsqueeze expand slice select "
+    "narrow chunk split split_with_sizes unbind detach to contiguous clone copy_ repeat cat stack pad roll lift_fresh "
+    "index index_select gather zeros ones empty full fill_ zero_ new_zeros new_ones arange zeros_like ones_like".split()
+)
 
 
-def how_served(told: str) -> dict[str, Any]:
-    """What `explain()` tells of a model: whether kernels serve all of it, and how many modules have kernels."""
+def how_served(told: str, beside: Mapping[str, int]) -> dict[str, Any]:
+    """What serves a model, and how many modules have kernels.
+
+    Args:
+        told: What `explain()` tells.
+        beside: The operations that run beside kernels.
+    """
     first, *_ = lines = told.splitlines()
     parts = sum("kernels: " in line for line in lines)
-    return {"served": WHOLE if "kernels: " in first else IN_PART if parts else NOTHING, "parts": parts}
+    served = WHOLE if "kernels: " in first else NOTHING if parts == 0 else IN_PART if beside else BY_PARTS
+    return {"served": served, "parts": parts, "beside": dict(sorted(beside.items()))}
+
+
+def operations_beside(call: Callable[[], object]) -> Mapping[str, int]:
+    """The operations of PyTorch that a call runs outside of kernels, but for those that a program of kernels calls too.
+
+    Those are products, convolutions, pools, attention and losses of PyTorch's library, and what moves or makes memory.
+    """
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        call()
+    names = [event.name.removeprefix("aten::") for event in profile.events() if _is_outermost(event)]
+    return Counter(name for name in names if name not in _LIBRARY and name not in _MOVES)
+
+
+def _is_outermost(event: Any) -> bool:
+    return event.cpu_parent is None and event.name.startswith("aten::")
 
 
 def write(repository: Path, found: Mapping[str, Mapping[str, Any]]) -> None:
@@ -36,13 +69,19 @@ def write(repository: Path, found: Mapping[str, Mapping[str, Any]]) -> None:
 def table(record: Mapping[str, Mapping[str, Any]]) -> str:
     """How many models are served how, then a row for each."""
     counts = Counter(each["served"] for each in record.values())
-    told = ", ".join(f"{how}: {counts[how]}" for how in (WHOLE, IN_PART, NOTHING))
+    told = ", ".join(f"{how}: {counts[how]}" for how in (WHOLE, BY_PARTS, IN_PART, NOTHING))
     lines = [
         f"{len(record)} models; {told}.",
         "",
-        "| model | served | modules with kernels | on | commit |",
-        "|---|---|---|---|---|",
+        "| model | served | modules with kernels | operations beside | on | commit |",
+        "|---|---|---|---|---|---|",
     ]
     for name, each in sorted(record.items()):
-        lines.append(f"| `{name}` | {each['served']} | {each['parts']} | {each['date']} | {each['commit']} |")
+        told = _told(each.get("beside", {}))
+        lines.append(f"| `{name}` | {each['served']} | {each['parts']} | {told} | {each['date']} | {each['commit']} |")
     return "\n".join(lines)
+
+
+def _told(beside: Mapping[str, int]) -> str:
+    named = [name if count == 1 else f"{count} {name}" for name, count in beside.items()]
+    return ", ".join(named[:_MOST_NAMED]) + (f" and {len(named) - _MOST_NAMED} more" if named[_MOST_NAMED:] else "")

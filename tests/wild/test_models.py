@@ -23,7 +23,7 @@ sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 from wild_models import MODELS, Subject, make
 
-from tests.wild.record import NOTHING, how_served, write
+from tests.wild.record import NOTHING, how_served, operations_beside, write
 
 _ONLY_IN_FLOAT32 = frozenset({"transformers/mixtral"})  # torch's product of groups takes nothing wider
 _STEPS, _TOLERANCE = 3, 1e-5  # of the largest value: some compute parts in float32
@@ -58,7 +58,7 @@ def test_a_served_model_trains_as_it_does(name: str, record: dict[str, Any]) -> 
             optimizer.zero_grad()
     _assert_alike(dict(plain.named_buffers()), dict(written.named_buffers()))
     told = str(served.explain())  # type: ignore[operator]
-    record[name] = how_served(told)
+    record[name] = how_served(told, operations_beside(lambda: served(*subject.args, **subject.kwargs)))
     assert record[name]["served"] != NOTHING, told
 
 
