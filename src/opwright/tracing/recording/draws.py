@@ -111,6 +111,7 @@ def _on_meta(func: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -
     """The arguments of a draw that moves no generator: of `torch.normal(0.0, 1.0, sizes)`, say, on the meta device."""
     tensors = [leaf for leaf in arg_tree_leaves(*args, **kwargs) if isinstance(leaf, torch.Tensor)]
     if not all(tensor.is_meta for tensor in tensors):
-        raise NoKernel(f"the function draws random numbers on another device than its arguments' ({func.name()})")
+        fact = f"the function draws random numbers on another device than its arguments' ({func.name()})"
+        raise NoKernel(fact, hint=DRAW_OUTSIDE)
     makes = not tensors and any(argument.name == "device" for argument in func._schema.arguments)
     return {**kwargs, "device": torch.device("meta")} if makes else dict(kwargs)
