@@ -12,17 +12,17 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from opwright.derivation.shared_history import Freed, freed_by
+from opwright.derivation.shared_history import Freed, freed_by, nodes_behind
 from opwright.derivation.tangents import tangent_names
 from opwright.errors import NoKernel
 from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph
 from opwright.tracing.hints import DRAW_OUTSIDE
 from opwright.tracing.interface.results import Result
-from opwright.tracing.interface.specs import ArgumentSpec, TensorSpec
+from opwright.tracing.interface.specs import ArgumentSpec
 from opwright.tracing.torch_hooks.fake_mode import with_more_formulas_if_needed
 from opwright.tracing.torch_hooks.isolation import in_fresh_thread
-from opwright.tracing.trace import Session
+from opwright.tracing.trace import Session, requires_grad
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
     session = Session()
     arguments = [session.argument(spec) for spec in specs]
     result, outputs = session.call(reference, arguments)
-    wanted = [argument for argument, spec in zip(arguments, specs, strict=True) if _requires_grad(spec)]
+    wanted = [argument for argument, spec in zip(arguments, specs, strict=True) if requires_grad(spec)]
     flowing = [output for output in outputs if output.requires_grad]
     freed = freed_by(flowing)
     names = tangent_names([spec.name for spec in specs], len(outputs))
@@ -91,16 +91,4 @@ def _leaves_behind(output: torch.Tensor) -> set[int]:
     """The identities of the leaves that autograd's graph leads to from an output."""
     if output.grad_fn is None:
         return {id(output)}
-    leaves, met, left = set(), {output.grad_fn}, [output.grad_fn]
-    while left:
-        node = left.pop()
-        if hasattr(node, "variable"):
-            leaves.add(id(node.variable))
-        new = {behind for behind, _ in node.next_functions if behind is not None} - met
-        met |= new
-        left += new
-    return leaves
-
-
-def _requires_grad(spec: ArgumentSpec) -> bool:
-    return isinstance(spec, TensorSpec) and spec.requires_grad
+    return {id(node.variable) for node in nodes_behind(output) if hasattr(node, "variable")}

@@ -7,7 +7,7 @@ may be shared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,21 +20,22 @@ def freed_by(outputs: Sequence[torch.Tensor]) -> Freed:
     """Tell it for the outputs of a call, none of which was differentiated so far."""
     if len(outputs) == 1:
         return ()
-    saving = [{node for node in _nodes_behind(output) if _saves_a_tensor(node)} for output in outputs]
+    behind = [nodes_behind(output) for output in outputs]
+    all_saving = {node for node in set().union(*behind) if _saves_a_tensor(node)}
+    saving = [nodes & all_saving for nodes in behind]
     found = tuple(tuple(p for p, other in enumerate(saving) if other & own) for own in saving)
     return () if all(len(others) == len(outputs) for others in found) else found
 
 
-def _nodes_behind(output: torch.Tensor) -> Iterator[Any]:
-    left = [output.grad_fn]
-    met = set(left)
+def nodes_behind(output: torch.Tensor) -> set[Any]:
+    """All nodes of autograd's graph that lead to an output; none to a leaf."""
+    met: set[Any] = set() if output.grad_fn is None else {output.grad_fn}
+    left = list(met)
     while left:
-        node = left.pop()
-        if node is not None:
-            yield node
-            new = {behind for behind, _ in node.next_functions} - met
-            met |= new
-            left += new
+        new = {behind for behind, _ in left.pop().next_functions if behind is not None} - met
+        met |= new
+        left += new
+    return met
 
 
 def _saves_a_tensor(node: Any) -> bool:

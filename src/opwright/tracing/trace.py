@@ -229,7 +229,7 @@ def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple
     def work() -> tuple[Graph, Result]:
         session = Session()
         result, outputs = session.call(reference, [session.argument(spec) for spec in specs])
-        if any(output.requires_grad for output in outputs) and not any(map(_requires_grad, specs)):
+        if any(output.requires_grad for output in outputs) and not any(map(requires_grad, specs)):
             fact = "the function makes a tensor that requires a gradient, as a module's parameter does"
             raise NoKernel(fact, hint="make it outside of the operator")
         return session.graph(outputs), result
@@ -237,7 +237,8 @@ def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple
     return in_fresh_thread(lambda: with_more_formulas_if_needed(work), Modes.of_caller())
 
 
-def _requires_grad(spec: ArgumentSpec) -> bool:
+def requires_grad(spec: ArgumentSpec) -> bool:
+    """Whether an argument is a tensor that gets a gradient."""
     return isinstance(spec, TensorSpec) and spec.requires_grad
 
 

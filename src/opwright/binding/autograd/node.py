@@ -56,9 +56,10 @@ class OperatorFunction(Function):
         if not variant.all_outputs_differentiable or some_missing(cotangents):
             used = tuple([position for position in plan.tangents if cotangents[position] is not None])
             cotangents = tuple([cotangents[position] for position in used])
-        is_first, saved = not came_before(ctx), saved_for(ctx, plan, used)
         if not used:
             return (None,) * len(ctx.needs_input_grad)
+        is_first = not came_before(ctx)  # which the next line changes
+        saved = saved_for(ctx, plan, used)
         if len(used) < len(plan.tangents):
             plan = plan.of_outputs(used)
         if plan.spared:
