@@ -51,6 +51,7 @@ def measure(options: Options) -> Scorecard:
         "a tensor and a float": (looks, opwright.operator(looks), (x, 3.0)),
         "a list": (looks_inside, opwright.operator(looks_inside), ([x, y],)),
         "a module": (module, opwright.module(Looks()), (x,)),
+        "a module that changes its argument": (nn.ReLU(inplace=True), opwright.module(nn.ReLU(inplace=True)), (x,)),
     }
     rows = [_row(name, *case, options) for name, case in cases.items()]
     targets = [Target(f"{row.name}: µs beyond the function", _beyond(row), "<=", MOST_US) for row in rows]

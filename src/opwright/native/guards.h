@@ -138,7 +138,7 @@ class Guards {
       case Guard::index:
         return own(PySequence_GetItem(holder, guard.position));
       case Guard::keys:
-        return own(PySequence_Tuple(holder));
+        return keys_of(holder);
       case Guard::cell: {
         PyObject* cells = PyFunction_Check(holder) ? PyFunction_GET_CLOSURE(holder) : nullptr;
         if (!cells || guard.position >= PyTuple_GET_SIZE(cells)) return {};
@@ -164,6 +164,14 @@ class Guards {
         return guard.is_type_of() ? py::object() : own(PyObject_CallOneArg(guard.key, holder));
     }
     return {};
+  }
+
+  // The keys of a dictionary in their order, without calling the user's `__iter__`.
+  static py::object keys_of(PyObject* holder) {
+    if (!PyDict_Check(holder)) return own(PySequence_Tuple(holder));
+    auto* const kind = PyODict_Check(holder) ? &PyODict_Type : &PyDict_Type;  // which has an order of its own
+    const py::object keys = own(kind->tp_iter(holder));
+    return keys ? own(PySequence_Tuple(keys.ptr())) : keys;
   }
 
   // The stored attribute, without calling the user's `__getattribute__` or `__getattr__`.
@@ -192,6 +200,7 @@ class Guards {
   }
 
   static Py_ssize_t size_of(PyObject* value) {
+    if (PyList_Check(value) || PyTuple_Check(value)) return Py_SIZE(value);  // whatever `__len__` of a subclass says
     const Py_ssize_t size = PyObject_Size(value);
     if (size < 0) forget_error();
     return size;

@@ -278,13 +278,15 @@ class Recorder {
   bool is_of_length(const Value& value, PyObject* expected) {
     PyObject* const object = value.object;
     if (reinterpret_cast<PyObject*>(Py_TYPE(object)) != PyTuple_GET_ITEM(expected, 0)) return false;
+    const bool is_a_sequence = PyTuple_Check(object) || PyList_Check(object);  // or a subclass
     if (PyDict_CheckExact(object) || PyODict_CheckExact(object))
       add(&reinterpret_cast<PyDictObject*>(object)->ma_used);
-    else if (PyTuple_CheckExact(object) || PyList_CheckExact(object))
+    else if (is_a_sequence)
       add(&reinterpret_cast<PyVarObject*>(object)->ob_size);
     else
       return false;
-    return PyObject_Size(object) == PyLong_AsSsize_t(PyTuple_GET_ITEM(expected, 1));
+    const Py_ssize_t size = is_a_sequence ? Py_SIZE(object) : PyObject_Size(object);
+    return size == PyLong_AsSsize_t(PyTuple_GET_ITEM(expected, 1));
   }
 
   void add_dictionary(PyObject* dictionary) { add(place_of_version(dictionary)); }

@@ -16,10 +16,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from opwright.tracing.outside.guard import ABSENT, slots_of_class
 from opwright.tracing.outside.plain import are_same, is_plain
 from opwright.tracing.outside.purity import is_installed
 from opwright.tracing.outside.rules.layers import BOOKKEEPING
+from opwright.tracing.outside.unasked import ABSENT, CONTAINERS, attribute, in_slots, is_a, members_of
 
 _MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
 _SEQUENCES = (list, set, collections.deque)
@@ -59,7 +59,7 @@ class Copied:
         if id(value) in self._made:
             return self._made[id(value)]
         kind = type(value)
-        if kind in _MAPPINGS or kind in _SEQUENCES or isinstance(value, nn.Module):
+        if kind in _MAPPINGS or kind in _SEQUENCES or is_a(value, nn.Module):
             return self._filled(value)
         if id(value) not in self._leading:
             return value
@@ -68,18 +68,15 @@ class Copied:
 
     def _rebuilt(self, value: Any) -> Any:
         """An immutable value that leads to copies; None if it is of another kind."""
-        match value:
-            case tuple():
-                members = map(self._copy, value)
-                return type(value)(*members) if hasattr(value, "_fields") else tuple(members)
-            case types.MethodType():
-                return types.MethodType(value.__func__, self._copy(value.__self__))
-            case functools.partial():
-                keywords = {name: self._copy(given) for name, given in value.keywords.items()}
-                return functools.partial(self._copy(value.func), *map(self._copy, value.args), **keywords)
-            case weakref.ref():
-                return weakref.ref(self._copy(value()))
-        return None
+        if is_a(value, tuple):
+            members = map(self._copy, members_of(value))
+            return type(value)(*members) if hasattr(type(value), "_fields") else tuple(members)
+        if is_a(value, types.MethodType):
+            return types.MethodType(value.__func__, self._copy(value.__self__))
+        if is_a(value, functools.partial):
+            keywords = {name: self._copy(given) for name, given in value.keywords.items()}
+            return functools.partial(self._copy(value.func), *map(self._copy, value.args), **keywords)
+        return weakref.ref(self._copy(value())) if is_a(value, weakref.ref) else None
 
     def _filled(self, value: Any) -> Any:
         """A copy of what can be changed: known before it is filled, because it may lead to itself."""
@@ -87,7 +84,7 @@ class Copied:
         made: Any = _empty(value)
         self._made[id(value)] = made
         self._changeable.append(made)
-        if isinstance(value, nn.Module):
+        if is_a(value, nn.Module):
             made.__dict__.update(self._attributes(value))
         elif kind in _MAPPINGS:
             made.update((key, self._copy(member)) for key, member in value.items())
@@ -123,8 +120,8 @@ def _empty(value: Any) -> Any:
 
 def _contents(value: Any) -> tuple[Any, ...]:
     """What can be changed in a value."""
-    if isinstance(value, nn.Module):
-        return tuple(member for item in vars(value).items() for member in item)
+    if is_a(value, nn.Module):
+        return tuple(member for item in attribute(value, "__dict__").items() for member in item)
     if type(value) in _MAPPINGS:
         return tuple(member for item in value.items() for member in item)
     return tuple(value) if type(value) in _SEQUENCES else tuple(m for item in _attributes_of(value) for m in item)
@@ -147,7 +144,7 @@ def _leading(root: Any, tensors: Iterable[int]) -> set[int]:
         value = pending.pop()
         for member in _members(value):
             parents.setdefault(id(member), []).append(id(value))
-            if id(member) in wanted or isinstance(member, nn.Module):
+            if id(member) in wanted or is_a(member, nn.Module):
                 found.add(id(member))
             if id(member) not in seen:
                 seen[id(member)] = member
@@ -163,25 +160,26 @@ def _leading(root: Any, tensors: Iterable[int]) -> set[int]:
 
 def _members(value: Any) -> Iterable[Any]:
     """The values that an object leads to."""
-    match value:
-        case nn.Module():
-            named = (member for name, member in vars(value).items() if name not in BOOKKEEPING)
-            return (*named, *(member for part in _PARTS for member in vars(value)[part].values()))
-        case list() | tuple() | set() | frozenset() | collections.deque():
-            return tuple(value)
-        case dict():
-            return tuple(value.values())
-        case types.MethodType():
-            return (value.__self__,)
-        case functools.partial():
-            return (value.func, *value.args, *value.keywords.values())
-        case weakref.ref():
-            return (value(),)
-        case torch.Tensor():
-            return tuple(vars(value).values())
-        case type():
-            return ()
-    return tuple(member for _, member in _attributes_of(value)) if _may_be_copied(type(value)) else ()
+    kind = type(value)
+    if issubclass(kind, nn.Module):
+        held = attribute(value, "__dict__")
+        named = (member for name, member in held.items() if name not in BOOKKEEPING)
+        return (*named, *(member for part in _PARTS for member in held[part].values()))
+    if issubclass(kind, dict):
+        return tuple(dict.values(value))
+    if issubclass(kind, CONTAINERS):
+        return tuple(members_of(value))
+    if issubclass(kind, types.MethodType):
+        return (value.__self__,)
+    if issubclass(kind, functools.partial):
+        return (value.func, *value.args, *value.keywords.values())
+    if issubclass(kind, weakref.ref):
+        return (value(),)
+    if issubclass(kind, torch.Tensor):
+        return tuple(vars(value).values())
+    if issubclass(kind, type) or not _may_be_copied(kind):
+        return ()
+    return tuple(member for _, member in _attributes_of(value))
 
 
 def _may_be_copied(kind: type) -> bool:
@@ -191,11 +189,7 @@ def _may_be_copied(kind: type) -> bool:
 
 
 def _attributes_of(value: Any) -> Iterator[tuple[str, Any]]:
-    yield from getattr(value, "__dict__", {}).items()
-    for name in [name for base in type(value).__mro__ for name in slots_of_class(base)]:
-        try:
-            member = object.__getattribute__(value, name)
-        except AttributeError:
-            member = ABSENT
-        if member is not ABSENT:
-            yield name, member
+    held = attribute(value, "__dict__")
+    yield from held.items() if type(held) is dict else ()
+    slotted = in_slots(value, of_libraries=True)
+    yield from ((name, member) for name, member in slotted.items() if member is not ABSENT)

@@ -29,8 +29,8 @@ class Call:
     """
 
     operator: Operator | None
-    mutated: tuple[int, ...]
-    structure: Any
+    mutated: tuple[int, ...] = ()
+    structure: Any = None
     left: Any = None
     refusal: OpwrightError | None = None
 

@@ -22,6 +22,7 @@ from opwright.errors import ChangesItself, OpwrightError
 from opwright.ir.names.identifiers import identifiers
 from opwright.nn.copies import Copied
 from opwright.tracing.outside.purity import is_installed
+from opwright.tracing.outside.unasked import is_a
 
 Forward = Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], Any]
 
@@ -91,7 +92,7 @@ class ModuleReference:
         module = self._module()
         held = [value for each in module.modules() for value in vars(each).values()] if module is not None else []
         shared = {id(value): value for value in held if not is_installed(type(value).__module__)}
-        return [value for value in shared.values() if not isinstance(value, (nn.Module, torch.Tensor))]
+        return [value for value in shared.values() if not is_a(value, (nn.Module, torch.Tensor))]
 
     def __call__(self, *leaves: Any) -> Any:
         """Run the forward.

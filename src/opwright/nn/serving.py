@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -173,29 +173,33 @@ class Serving(RemembersRung):
     def _serve_searching(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call, and look again at what the module reads while traces run functions that were left out."""
         repeated = 0
+        refusal = NoKernel("it runs other functions in each trace", hint="serve the modules inside of it")
         for _ in range(_MOST_WALKS):
             try:
                 return self._serve(module, args, kwargs)
             except RanMore as more:
                 repeated += more.codes == self._outside.searched
                 if repeated > _MOST_REPEATED:
-                    raise NoKernel(more.fact, place=more.place, hint=more.hint) from None
+                    refusal = NoKernel(more.fact, place=more.place, hint=more.hint)
+                    break
                 self._outside.search(more.codes)
                 if more.codes:
                     self._noted.note_functions(module, more.codes)
                 self._known = {state: known for state, known in self._known.items() if state in self._outside.states}
-        raise NoKernel("it runs other functions in each trace", hint="serve the modules inside of it")
+        given = _taken_apart(args, kwargs)
+        known = self._known_in(self._outside.now())
+        known.calls[given.kind] = Call(None, structure=_structure_of(given.layout), refusal=refusal)
+        raise refusal
 
     def _serve(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         state = self._outside.now()
-        known = self._known.get(state) or self._known.setdefault(state, known_of(state))
+        known = self._known_in(state)
         if self._native is None:
             native.equip(self, self._settings)
         found = state.found()
         if known.refusal is not None or found is None:
             raise (known.refusal or NoKernel("it changes meanwhile", hint="change it between calls")).again()
-        members, layout = tree_flatten((args, kwargs))
-        kind = (layout, tuple([isinstance(member, torch.Tensor) for member in members]))
+        members, layout, kind = _taken_apart(args, kwargs)
         leaves = [*(found[slot] for slot in known.slots), *members]
         if kind not in known.calls:
             if len(known.calls) >= MOST_CALLS:
@@ -220,6 +224,9 @@ class Serving(RemembersRung):
             call.operator, call.refusal = None, refusal
             raise NoKernel(_CHANGES, hint="change a copy, or a buffer") from refusal
 
+    def _known_in(self, state: State) -> Known:
+        return self._known.get(state) or self._known.setdefault(state, known_of(state))
+
     def _call(
         self,
         call: Call,
@@ -229,6 +236,8 @@ class Serving(RemembersRung):
     ) -> Any:
         operator, mutated = call.operator, call.mutated
         if operator is None:
+            if call.left is not None and are_constants(_constants_in(members)):
+                call.left.add(members)
             return self.run_as_written(*given)
         if mutated:
             refuse_shared(leaves, mutated)
@@ -255,8 +264,7 @@ class Serving(RemembersRung):
         self._look_whether_it_changed()
         if operator.reference.changes_attributes:  # type: ignore[attr-defined]  # a ModuleReference
             self._given_up.add(is_training)
-        constants = [member for member in members if not isinstance(member, torch.Tensor)]
-        if call.left is not None and operator.server.is_ordinary(leaves) and are_constants(constants):
+        if call.left is not None and operator.server.is_ordinary(leaves) and are_constants(_constants_in(members)):
             call.left.add(members)
 
     def _look_whether_it_changed(self) -> None:
@@ -290,11 +298,7 @@ class Serving(RemembersRung):
             identity=lambda state: state.identity and f"{state.identity} {layout} {mutated} {told}",
             outside=self._outside,
         )
-        try:
-            structure = spec_of(layout)
-        except NotTold:
-            structure = None
-        return Call(operator, mutated, structure)
+        return Call(operator, mutated, _structure_of(layout))
 
     def _wind(self) -> None:
         """Run in C++ what it can run by now."""
@@ -313,15 +317,41 @@ class Serving(RemembersRung):
     def _calls_in_cpp(self, known: Known) -> list[tuple[Any, ...]]:
         calls = []
         for call in list(known.calls.values()):
-            if call.structure is None or call.operator is None:
+            if call.structure is None:
                 continue
             call.left = call.left or self._native.LeftCalls()
-            tape, self.rung = call.operator.server.wound or (None, self.rung)
+            wound = call.operator.server.wound if call.operator else None
+            tape, self.rung = wound or (None, self.rung)
             runs = tape.runs if tape and gives_new_values(tape, len(call.mutated)) else None
             self.has_kernels = self.has_kernels or runs is not None
             self.changes_buffers = self.changes_buffers or bool(call.mutated)
             calls.append((call.structure, call.left, runs, list(call.mutated)))
         return calls
+
+
+class _Given(NamedTuple):
+    """Arguments taken apart: the members, their structure, and what calls of one operator have in common."""
+
+    members: list[Any]
+    layout: TreeSpec
+    kind: Hashable
+
+
+def _taken_apart(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Given:
+    members, layout = tree_flatten((args, kwargs))
+    return _Given(members, layout, (layout, tuple([isinstance(member, torch.Tensor) for member in members])))
+
+
+def _structure_of(layout: TreeSpec) -> Any:
+    """The structure of arguments, for C++; None if that cannot take them apart."""
+    try:
+        return spec_of(layout)
+    except NotTold:
+        return None
+
+
+def _constants_in(members: Sequence[Any]) -> list[Any]:
+    return [member for member in members if not isinstance(member, torch.Tensor)]
 
 
 def _refusal_of(call: Call) -> OpwrightError | None:

@@ -21,6 +21,7 @@ from opwright.tracing.interface.aliases import MAY_COPY, refuse_views
 from opwright.tracing.interface.results import Result, read_result
 from opwright.tracing.interface.signature import place_of
 from opwright.tracing.interface.specs import ArgumentSpec, ConstantSpec, NumberSpec, TensorSpec
+from opwright.tracing.outside.unasked import is_a, members_of
 from opwright.tracing.recording.local_variables import LocalVariables
 from opwright.tracing.recording.questions import Listener
 from opwright.tracing.recording.recorder import Recorder
@@ -147,8 +148,8 @@ class Session:
             found = variables.taken()
         self._use_given(outputs)
         for name, value in found.items():
-            if isinstance(value, (tuple, list)):
-                for position, member in enumerate(value):
+            if is_a(value, (tuple, list)):
+                for position, member in enumerate(members_of(value)):
                     self._name(f"{name}_{position}", member)
             self._name(name, value)
         return result, outputs
@@ -169,8 +170,8 @@ class Session:
         with self._mode:
             return self._recorder.placeholder(spec.name, self._empty(spec))
 
-    def _name(self, name: str, value: object) -> None:
-        if isinstance(value, torch.Tensor) and self._recorder.has(value):
+    def _name(self, name: str, value: Any) -> None:
+        if is_a(value, torch.Tensor) and self._recorder.has(value):
             self._names.setdefault(self._recorder.node_of(value), name)
 
     def node(self, tensor: torch.Tensor) -> Node:

@@ -11,9 +11,10 @@ import pytest
 
 import opwright
 from opwright.binding.variants.states import Outside, State
-from opwright.tracing.outside.guard import ABSENT, Fetch, count, first_failing
+from opwright.tracing.outside.guard import Fetch, count, first_failing
 from opwright.tracing.outside.plain import are_same
 from opwright.tracing.outside.reach import reads_of
+from opwright.tracing.outside.unasked import ABSENT
 from tests.outside_program import READS, VALUES, undone
 
 PREAMBLE = (

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 import torch
 
-from opwright.tracing.outside.guard import ABSENT, Guard, count, first_failing
+from opwright.tracing.outside.guard import Guard, count, first_failing
 from opwright.tracing.outside.plain import are_same
 from opwright.tracing.outside.reach import reads_of
+from opwright.tracing.outside.unasked import ABSENT
 from tests.suite.nights import mostly_at_night
 
 WORLD = """

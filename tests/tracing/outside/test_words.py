@@ -20,9 +20,10 @@ import numpy
 import pytest
 import torch
 
-from opwright.tracing.outside.guard import _FETCHES, ABSENT, Guard, first_failing
+from opwright.tracing.outside.guard import _FETCHES, Guard, first_failing
 from opwright.tracing.outside.plain import are_same, is_plain
 from opwright.tracing.outside.reach import reads_of
+from opwright.tracing.outside.unasked import ABSENT
 from tests.outside_program import random_outside_program, undone
 
 OWN = ("words_", "outside_", "builtins", "types", "collections", "functools", "numpy", "torch")

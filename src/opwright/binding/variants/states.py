@@ -10,11 +10,12 @@ import torch
 
 from opwright.errors import NoKernel, OpwrightError
 from opwright.toolchain.process.forks import Lock
-from opwright.tracing.outside.guard import ABSENT, Guard, are_distinct, facts_of, first_failing, values_in_slots
+from opwright.tracing.outside.guard import Guard, are_distinct, facts_of, first_failing, values_in_slots
 from opwright.tracing.outside.hazards import ImportedMeanwhile, OutsideUnknown, refusing, telling
 from opwright.tracing.outside.plain import are_same
 from opwright.tracing.outside.ran import Codes, RanMore, keeping_to, left_out, number_of_a_trace
 from opwright.tracing.outside.reach import Reads, reads_of
+from opwright.tracing.outside.unasked import ABSENT
 
 MOST_STATES = 8
 

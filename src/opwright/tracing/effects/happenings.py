@@ -25,6 +25,8 @@ import torch
 
 from opwright.tracing.effects.checkpoints import CHECKPOINT
 from opwright.tracing.effects.points import Name
+from opwright.tracing.outside.unasked import attribute as attribute_of
+from opwright.tracing.outside.unasked import behind, is_a
 
 _WRITES = "writes something out"
 _DRAWS = "draws random numbers that are not torch's"
@@ -108,14 +110,14 @@ def happening_in(frame: types.FrameType, name: Name) -> Happening | None:
     if value is _NOTHING:
         value = frame.f_globals.get(root, frame.f_builtins.get(root))
     if name.asked is not None and value is type:
-        return Happening(ASKS_FOR_CLASS) if isinstance(frame.f_locals.get(name.asked[0]), torch.Tensor) else None
+        return Happening(ASKS_FOR_CLASS) if is_a(frame.f_locals.get(name.asked[0]), torch.Tensor) else None
     if value is id or value is hash:
         return _of_address(frame, name.given, is_unknown_a_tensor=value is id)  # a tensor's hash is seen where it runs
     if name.asked is not None and (value is getattr or value is hasattr):
         variable, attribute = name.asked
         return _of_tensor(frame.f_locals.get(variable), attribute)
     for position, attribute in enumerate(attributes):
-        if attribute == "__class__" and isinstance(value, torch.Tensor):
+        if attribute == "__class__" and is_a(value, torch.Tensor):
             return Happening(ASKS_FOR_CLASS)
         if (asked := _of_tensor(value, attribute)) is not None:
             return asked
@@ -131,7 +133,7 @@ def _of_address(frame: types.FrameType, given: Sequence[str] | None, *, is_unkno
     if frame.f_code.co_filename == copy.__file__:  # which remembers what it has copied
         return None
     value = None if given is None else value_of(frame, given)
-    is_tensor = is_unknown_a_tensor if value is None else isinstance(value, torch.Tensor)
+    is_tensor = is_unknown_a_tensor if value is None else is_a(value, torch.Tensor)
     return Happening(ASKS_WHICH) if is_tensor else None
 
 
@@ -142,7 +144,7 @@ def value_of(frame: types.FrameType, way: Sequence[str]) -> Any:
     if value is _NOTHING:
         value = frame.f_globals.get(root, frame.f_builtins.get(root))
     for attribute in attributes:
-        parts = (vars(value).get(part) for part in _PARTS) if isinstance(value, torch.nn.Module) else ()
+        parts = (_member(value, part) for part in _PARTS) if is_a(value, torch.nn.Module) else ()
         held = next((part[attribute] for part in parts if part and attribute in part), None)
         value = _member(value, attribute) if held is None else held
     return value
@@ -150,7 +152,7 @@ def value_of(frame: types.FrameType, way: Sequence[str]) -> Any:
 
 def _of_tensor(value: Any, attribute: str | None) -> Happening | None:
     """An attribute that not every tensor has: the tensors of a trace lack those that users set."""
-    if not isinstance(value, torch.Tensor) or (attribute is not None and hasattr(torch.Tensor, attribute)):
+    if not is_a(value, torch.Tensor) or (attribute is not None and hasattr(torch.Tensor, attribute)):
         return None
     if attribute is not None and attribute in getattr(value, "__dict__", {}):
         return None
@@ -179,59 +181,60 @@ def seeds(frame: types.FrameType) -> bool:
 
 def _of_value(value: Any) -> Happening | None:
     known = _BY_ID.get(id(_within(value)))
-    if known is not None or isinstance(value, type):
+    if known is not None or is_a(value, type):
         return known
-    if isinstance(value, types.BuiltinFunctionType):
+    if is_a(value, types.BuiltinFunctionType):
         return _of_builtin(value)
-    if isinstance(value, types.MethodType):
+    if is_a(value, types.MethodType):
         return _of_owner(value.__self__)
-    if isinstance(value, (functools._lru_cache_wrapper, functools.partial)) or _has_defaults(value, _DEEPEST):
+    if is_a(value, (functools._lru_cache_wrapper, functools.partial)) or _has_defaults(value, _DEEPEST):
         return Happening()
     found = _of_owner(value)
-    return replace(found, is_common=True) if found is not None and isinstance(value, io.IOBase) else found
+    return replace(found, is_common=True) if found is not None and is_a(value, io.IOBase) else found
 
 
 def _within(value: Any) -> Any:
     """The function inside of wrappers: torch's compiler puts one around `torch.manual_seed` when it is imported."""
-    while isinstance(value, types.FunctionType) and "__wrapped__" in vars(value):
+    while is_a(value, types.FunctionType) and "__wrapped__" in vars(value):
         value = vars(value)["__wrapped__"]
     return value
 
 
 def _has_defaults(value: Any, depth: int) -> bool:
     """Whether a container is, or contains, a defaultdict, which a lookup of a missing key changes."""
-    if isinstance(value, collections.defaultdict):
+    if is_a(value, collections.defaultdict):
         return True
     if not depth or type(value) not in (list, tuple, dict) or len(value) > _MOST_MEMBERS:
         return False
-    members = value.values() if isinstance(value, dict) else value
+    members = value.values() if is_a(value, dict) else value
     return any(_has_defaults(member, depth - 1) for member in list(members))
 
 
 def _of_builtin(function: types.BuiltinFunctionType) -> Happening | None:
-    owner = function.__self__
-    if isinstance(owner, types.ModuleType):
+    owner: Any = function.__self__
+    if is_a(owner, types.ModuleType):
         root = owner.__name__.partition(".")[0]
         fact = _MODULES.get(root, "")
         return Happening(fact, is_common=root in _COMMON) if fact or root not in _HARMLESS else None
-    if isinstance(owner, type):
+    if is_a(owner, type):
         return Happening(_TIME) if owner.__module__ == "datetime" and function.__name__ in _CLOCKS else None
     return _of_owner(owner) or Happening()
 
 
 def _of_owner(owner: Any) -> Happening | None:
-    return next((Happening(fact, owner) for kind, fact in _OWNERS if isinstance(owner, kind)), None)
+    kind = type(behind(owner))
+    return next((Happening(fact, owner) for owning, fact in _OWNERS if issubclass(kind, owning)), None)
 
 
 def _member(owner: Any, name: str) -> Any:
     """A member of a module or an object, without running user code; None if that cannot be found out."""
-    if isinstance(owner, types.ModuleType):
-        return vars(owner).get(name)
-    if isinstance(owner, type):
+    if is_a(owner, types.ModuleType):
+        return attribute_of(owner, "__dict__").get(name)
+    if is_a(owner, type):
         return getattr(owner, name, None) if type(owner) is type and owner.__module__ == "datetime" else None
     if type(owner) in _PLAIN_CONTAINERS:
         return getattr(owner, name, None)
-    held = getattr(owner, "__dict__", None)
+    held = attribute_of(owner, "__dict__")
     return held.get(name) if type(held) is dict else None
 
 

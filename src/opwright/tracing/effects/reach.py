@@ -7,6 +7,7 @@ import functools
 import logging
 import threading
 import types
+import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,13 +15,26 @@ from typing import Any
 import torch
 
 from opwright.tracing.outside.code.instructions import names_in
-from opwright.tracing.outside.guard import ABSENT, content, slots_of_class
 from opwright.tracing.outside.purity import is_installed, is_library, is_own
+from opwright.tracing.outside.unasked import ABSENT, CONTAINERS, attribute, behind, content, in_slots, is_a, members_of
 
 GLOBALS = "globals"
-_ATOMS = (int, float, complex, str, bytes, bool, type(None), type(...), torch.dtype, torch.device, types.CodeType)
+_ATOMS = (
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    bool,
+    type(None),
+    type(...),
+    torch.dtype,
+    torch.device,
+    types.CodeType,
+    type(ABSENT),
+)
+_PLAIN_CONTAINERS = (*CONTAINERS, collections.OrderedDict, collections.defaultdict, collections.Counter)
 _CLOSED = (logging.Logger, logging.Handler, logging.Manager, threading.local)  # they reach everything, or other threads
-_CONTAINERS = (list, tuple, set, frozenset, collections.deque)
 
 
 @dataclass(slots=True)
@@ -45,7 +59,7 @@ class Reach:
         waiting = collections.deque(roots)  # near objects come first
         while waiting:
             value, name = waiting.popleft()
-            if not isinstance(value, _ATOMS) and id(value) not in self.objects:
+            if not issubclass(type(value), _ATOMS) and id(value) not in self.objects:
                 if len(self.objects) >= self.most:
                     self.is_whole = False
                     return
@@ -59,20 +73,20 @@ class Reach:
         return id(value) in self.objects
 
     def _members(self, value: Any, name: str) -> Iterable[tuple[Any, str]]:
-        if isinstance(value, types.FunctionType):
+        kind = type(value)
+        if issubclass(kind, types.FunctionType):
             return self._of_function(value)
-        if isinstance(value, types.CellType):
+        if issubclass(kind, types.CellType):
             return _contents(value, name)
-        if isinstance(value, types.ModuleType):
+        if issubclass(kind, types.ModuleType):
             if is_own(value.__name__) or is_library(value.__name__):
                 return ()
             self._modules.append((value, name))
             return ()
-        if isinstance(value, dict):
-            return [(member, name) for pair in value.items() for member in pair]
-        if isinstance(value, _CONTAINERS):
-            return [(member, name) for member in value]
-        return _of_object(value, name)
+        if not issubclass(kind, CONTAINERS):
+            return _of_object(value, name)
+        held = [(member, name) for member in members_of(value)]
+        return held if kind in _PLAIN_CONTAINERS else [*held, *_of_object(value, name)]
 
     def _of_function(self, function: types.FunctionType) -> Iterator[tuple[Any, str]]:
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
@@ -97,11 +111,11 @@ class Reach:
 
     def _of_modules(self) -> Iterator[tuple[Any, str]]:
         for module, path in self._modules:
-            held = vars(module)
+            held = attribute(module, "__dict__")
             if id(held) not in self.objects:
                 self.objects[id(held)] = held, path
             for name in self.names:
-                if name in held and id(held[name]) not in self.objects and not isinstance(held[name], _ATOMS):
+                if name in held and id(held[name]) not in self.objects and not issubclass(type(held[name]), _ATOMS):
                     yield held[name], f"{path}.{name}"
 
 
@@ -112,27 +126,29 @@ def _contents(cell: types.CellType, name: str) -> list[tuple[Any, str]]:
 
 def _of_object(value: Any, name: str) -> Iterable[tuple[Any, str]]:
     kind = type(value)
-    if isinstance(value, types.MethodType):
+    if issubclass(kind, types.MethodType):
         return [(value.__func__, name), (value.__self__, name)]
-    if isinstance(value, functools.partial):
+    if issubclass(kind, functools.partial):
         return [(value.func, name), (value.args, name), (value.keywords, name)]
-    if isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
-        return [] if isinstance(value.__self__, (types.ModuleType, type)) else [(value.__self__, name)]
-    if isinstance(value, (staticmethod, classmethod)):
+    if issubclass(kind, (types.BuiltinFunctionType, types.MethodWrapperType)):
+        return [] if is_a(value.__self__, (types.ModuleType, type)) else [(value.__self__, name)]
+    if kind in weakref.ProxyTypes:
+        return [(behind(value), name)]
+    if issubclass(kind, (staticmethod, classmethod)):
         return [(value.__func__, name)]
-    if isinstance(value, property):
+    if issubclass(kind, property):
         return [(part, name) for part in (value.fget, value.fset, value.fdel)]
-    if isinstance(value, torch.Tensor):
+    if issubclass(kind, torch.Tensor):
         return [(value.__dict__, name)] if type(value) in (torch.Tensor, torch.nn.Parameter) else []
-    if isinstance(value, _CLOSED):
+    if issubclass(kind, _CLOSED):
         return []
-    if is_own(kind.__module__) and not isinstance(value, torch.nn.Module):
-        return [(getattr(value, "__wrapped__", None), name), (getattr(value, "leads_to", None), name)]
-    if isinstance(value, type):
+    if is_own(kind.__module__) and not issubclass(kind, torch.nn.Module):
+        return [(attribute(value, "__wrapped__"), name), (getattr(value, "leads_to", None), name)]
+    if issubclass(kind, type):
         held = () if is_library(value.__module__) else _held(value)
         return [(member, f"{value.__name__}.{attribute}") for attribute, member in held]
-    if is_installed(kind.__module__) and not isinstance(value, torch.nn.Module) and not _is_plain(value):
-        return [(getattr(value, "__wrapped__", None), name)]
+    if is_installed(kind.__module__) and not issubclass(kind, torch.nn.Module) and not _is_plain(value):
+        return [(attribute(value, "__wrapped__"), name)]
     return [(kind, kind.__name__), *_attributes(value, name)]
 
 
@@ -142,24 +158,16 @@ def _held(kind: type) -> list[tuple[str, Any]]:
 
 
 def _attributes(value: Any, name: str) -> Iterator[tuple[Any, str]]:
-    held = getattr(value, "__dict__", None)
+    held = attribute(value, "__dict__")
     if type(held) is dict:
         yield held, name
-    for slot in slots_of(value):
-        try:
-            yield getattr(value, slot), f"{name}.{slot}"
-        except AttributeError:
-            continue
-
-
-def slots_of(value: Any) -> list[str]:
-    """The attributes of an object that are not in its `__dict__`."""
-    return [name for kind in type(value).__mro__ if not is_installed(kind.__module__) for name in slots_of_class(kind)]
+    yield attribute(value, "__wrapped__"), name  # of a proxy that is written in C
+    yield from ((member, f"{name}.{slot}") for slot, member in in_slots(value).items() if member is not ABSENT)
 
 
 def _is_plain(value: Any) -> bool:
     """A builtin object that holds user attributes, such as a `SimpleNamespace`."""
-    return type(value).__module__ in {"types", "argparse"} and type(getattr(value, "__dict__", None)) is dict
+    return type(value).__module__ in {"types", "argparse"} and type(attribute(value, "__dict__")) is dict
 
 
 _UNTOUCHED = (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType)

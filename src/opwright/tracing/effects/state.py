@@ -16,9 +16,9 @@ import numpy
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from opwright.tracing.effects.reach import GLOBALS, slots_of
-from opwright.tracing.outside.guard import ABSENT, content
-from opwright.tracing.outside.purity import is_library
+from opwright.tracing.effects.reach import GLOBALS
+from opwright.tracing.outside.purity import is_installed, is_library
+from opwright.tracing.outside.unasked import ABSENT, content, in_slots, is_a, slots_of
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
 _SYMBOLIC = (FakeTensor, torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -95,14 +95,18 @@ def _kept(objects: Iterable[tuple[Any, str]]) -> Iterator[Kept]:
 
 def _kind_of(value: Any) -> Kind | None:
     for types_of_kind, kind in _KINDS.items():
-        if isinstance(value, types_of_kind):
+        if is_a(value, types_of_kind):
             return kind
     return _SLOTTED if slots_of(value) else None
 
 
 def _same(one: Any, other: Any) -> bool:
     """Whether two members are one object, or indistinguishable plain values."""
-    return one is other or (type(one) is type(other) and isinstance(one, _PLAIN) and repr(one) == repr(other))
+    return one is other or (type(one) is type(other) and _is_plain(one) and repr(one) == repr(other))
+
+
+def _is_plain(value: Any) -> bool:
+    return is_a(value, _PLAIN) and is_installed(type(value).__module__)
 
 
 def _same_members(before: Iterable[Any], after: Iterable[Any]) -> bool:
@@ -133,6 +137,14 @@ def _put_ordered(value: collections.OrderedDict[Any, Any], held: dict[Any, Any])
     collections.OrderedDict.clear(value)
     for key, member in held.items():
         collections.OrderedDict.__setitem__(value, key, member)
+
+
+def _listed(value: list[Any]) -> list[Any]:
+    return list.__getitem__(value, slice(None))
+
+
+def _queued(value: collections.deque[Any]) -> list[Any]:
+    return list(collections.deque.__iter__(value))
 
 
 def _put_list(value: list[Any], held: list[Any]) -> None:
@@ -170,18 +182,16 @@ def _put_members(kind: type, held: Mapping[str, Any]) -> None:
             type.__setattr__(kind, name, member)
 
 
-def _in_slots(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name, ABSENT) for name in slots_of(value)}
-
-
 def _put_slots(value: Any, held: Mapping[str, Any]) -> None:
-    for name, member in held.items():
-        if _same(getattr(value, name, ABSENT), member):
+    now = in_slots(value)
+    for descriptor in slots_of(value):
+        member = held[descriptor.__name__]
+        if _same(now[descriptor.__name__], member):
             continue
         if member is not ABSENT:
-            object.__setattr__(value, name, member)
+            descriptor.__set__(value, member)
         else:
-            object.__delattr__(value, name)
+            descriptor.__delete__(value)
 
 
 def _knowledge(tensor: torch.Tensor) -> tuple[bool, torch.Tensor | None]:
@@ -206,7 +216,7 @@ def _leave(*_: Any) -> None:
 
 def _symbols_in(wrapper: Any) -> list[Any]:
     """Fake tensors and symbols in a cache of calls."""
-    return [member for member in _remembered(wrapper, 3) if isinstance(member, _SYMBOLIC)]
+    return [member for member in _remembered(wrapper, 3) if is_a(member, _SYMBOLIC)]
 
 
 def _remembered(value: Any, depth: int) -> Iterator[Any]:
@@ -247,19 +257,27 @@ def _put_bytes_of(view: memoryview, held: bytes) -> None:
     view.cast("B")[:] = held
 
 
+def _bytes_of_array(value: bytearray) -> bytes:
+    return bytes(memoryview(value))
+
+
+def _put_bytes(value: bytearray, held: bytes) -> None:
+    bytearray.__setitem__(value, slice(None), held)
+
+
 def _put_all(value: Any, held: Any) -> None:
     value[:] = held
 
 
 _OF_EVERY_CLASS = frozenset({"__dict__", "__weakref__", "__doc__", "__abstractmethods__", "_abc_impl"})
-_SLOTTED = Kind(_in_slots, _put_slots, _same_items)
+_SLOTTED = Kind(in_slots, _put_slots, _same_items)
 _KINDS: Mapping[Any, Kind] = {
     collections.OrderedDict: Kind(_items, _put_ordered, _same_items),
     dict: Kind(_items, _put_items, _same_items),
-    list: Kind(list, _put_list, _same_members),
+    list: Kind(_listed, _put_list, _same_members),
     set: Kind(frozenset, _put_set, operator.eq),
-    collections.deque: Kind(list, _put_deque, _same_members),
-    bytearray: Kind(bytes, _put_all, operator.eq),
+    collections.deque: Kind(_queued, _put_deque, _same_members),
+    bytearray: Kind(_bytes_of_array, _put_bytes, operator.eq),
     types.CellType: Kind(content, _put_content, _same),
     numpy.ndarray: Kind(_elements, _put_elements, _same_elements),
     numpy.void: Kind(numpy.void.copy, _put_fields, _same_elements),

@@ -49,6 +49,7 @@ from opwright.tracing.effects.reach import Reach
 from opwright.tracing.effects.state import Snapshot
 from opwright.tracing.effects.surroundings import Surroundings
 from opwright.tracing.hints import AS_ARGUMENT
+from opwright.tracing.outside.unasked import is_a
 from opwright.tracing.trace_functions import in_front, installed, none_of_them
 
 _MOST_OBJECTS = 20_000
@@ -294,14 +295,13 @@ class Watch:
         """
         known = [value_of(frame, way) for way in operands if way is not None]
         found = [value for value in known if value is not None]
-        if not all(isinstance(value, torch.Tensor) for value in found):
+        if not all(is_a(value, torch.Tensor) for value in found):
             return
         self.asks_for_identity = True
         self.asks_for_layout |= "contiguous" in frame.f_code.co_names
         if any(map(_is_of_no_trace, found)):
-            raise meets(
-                OutsideTensor("the function compares a tensor that is not one of its parameters", hint=AS_ARGUMENT)
-            )
+            fact = "the function compares a tensor that is not one of its parameters"
+            raise meets(OutsideTensor(fact, hint=AS_ARGUMENT))
 
     def _hashes_a_traced(self, frame: types.FrameType) -> bool:
         """Whether the user's code takes the hash of a tensor of the trace, perhaps for a set or a dict."""

@@ -17,30 +17,7 @@ import torch
 
 from opwright.errors import Place
 from opwright.tracing.outside.plain import are_same
-
-
-class _Absent:
-    """A marker for a missing value."""
-
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-ABSENT = _Absent()
-
-
-def content(cell: types.CellType) -> Any:
-    """The value of a closure cell; ABSENT if it is not assigned yet."""
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return ABSENT
-
-
-def slots_of_class(cls: type) -> list[str]:
-    """The attributes for which a class itself has slots."""
-    held = vars(cls) if "__slots__" in vars(cls) else {}
-    return [name for name, member in held.items() if isinstance(member, types.MemberDescriptorType)]
+from opwright.tracing.outside.unasked import ABSENT, item_of, keys_of, length_of, member_of
 
 
 class Fetch(IntEnum):
@@ -174,9 +151,9 @@ def _method(value: Any, name: str) -> Any:
 
 _FETCHES: Mapping[Fetch, Callable[[Any, Any], Any]] = {
     Fetch.SELF: lambda value, _: value,
-    Fetch.ITEM: lambda value, key: value.get(key, ABSENT),
-    Fetch.INDEX: lambda value, key: value[key],
-    Fetch.KEYS: lambda value, _: tuple(value),
+    Fetch.ITEM: item_of,
+    Fetch.INDEX: member_of,
+    Fetch.KEYS: lambda value, _: keys_of(value),
     Fetch.CODE: lambda value, _: value.__code__,
     Fetch.GLOBALS: lambda value, _: value.__globals__,
     Fetch.DEFAULTS: lambda value, _: value.__defaults__,
@@ -196,7 +173,7 @@ _CHECKS: Mapping[Check, Callable[[Any, Any], bool]] = {
     Check.PLAIN: are_same,
     Check.IDENTITY: lambda value, expected: value is expected,
     Check.TYPE: lambda value, expected: type(value) is expected,
-    Check.LENGTH: lambda value, expected: type(value) is expected[0] and len(value) == expected[1],
+    Check.LENGTH: lambda value, expected: type(value) is expected[0] and length_of(value) == expected[1],
     Check.SLOT: lambda value, expected: (
         isinstance(value, torch.Tensor) if expected[0] is None else type(value) is expected[0]
     ),

@@ -35,13 +35,14 @@ def is_plain(value: object) -> bool:
 
     A value of a user's subclass is not plain: it has attributes, and methods that may read anything.
     """
-    if isinstance(value, (tuple, frozenset)) and type(value) in (tuple, frozenset):
+    kind = type(value)  # also where an object gives another class, as proxies do
+    if type(value) is tuple or type(value) is frozenset:
         return all(map(is_plain, value))
-    if isinstance(value, slice):
+    if type(value) is slice:
         return is_plain(value.start) and is_plain(value.stop) and is_plain(value.step)
-    if not isinstance(value, _PLAIN) or isinstance(value, enum.Enum) or _may_change(value):
+    if not issubclass(kind, _PLAIN) or issubclass(kind, enum.Enum) or _may_change(value):
         return False
-    return type(value) in _PLAIN or _is_as_its_base(type(value))
+    return kind in _PLAIN or _is_as_its_base(kind)
 
 
 def _may_change(value: object) -> bool:

@@ -125,9 +125,8 @@ def _code_of(function: Any) -> types.CodeType:
 
 
 def _rule_for(value: Any) -> Follow:
-    return _EXACTLY.get(type(value)) or next(
-        (follow for kind, follow in _KINDS if isinstance(value, kind)), objects.instance
-    )
+    cls = type(value)  # also where an object gives another class, as proxies do
+    return _EXACTLY.get(cls) or next((follow for kind, follow in _KINDS if issubclass(cls, kind)), objects.instance)
 
 
 _NAMED = (

@@ -17,10 +17,11 @@ from typing import Any
 from opwright.errors import Place
 from opwright.tracing.outside.code.identity import comparisons
 from opwright.tracing.outside.code.instructions import Lines, Named, codes_in, named_by
-from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
+from opwright.tracing.outside.guard import Check, Fetch, Guard
 from opwright.tracing.outside.hazards import Hazard
 from opwright.tracing.outside.plain import computes_in_decimal, decimal_settings, is_plain, spelled
 from opwright.tracing.outside.ran import Codes, spelled_code
+from opwright.tracing.outside.unasked import ABSENT
 
 MOST_VALUES = 512
 MOST_MEMBERS = 64  # of a container

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from opwright.tracing.outside.code.instructions import named_by, names_in
-from opwright.tracing.outside.guard import content
 from opwright.tracing.outside.purity import is_installed
+from opwright.tracing.outside.unasked import content
 
 _QUESTIONS = frozenset(
     {"isinstance", "issubclass", "type", "__class__", "str", "repr", "format", "hash", "is_integer", "hex"}

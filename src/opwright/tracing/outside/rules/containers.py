@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import collections
 import functools
-import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from opwright.tracing.outside.guard import Check, Fetch, Guard
 from opwright.tracing.outside.plain import is_plain, spelled, spelled_in_any_order
+from opwright.tracing.outside.unasked import keys_of, members_of
 from opwright.tracing.outside.walk import Walk, Way
 
 
@@ -26,7 +26,7 @@ def mapping(walk: Walk, value: Any, way: Way) -> Guard:
 
 def items(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
     """The guards of what is in a dict."""
-    keys = tuple(value)
+    keys = keys_of(value)
     inside = way.to(Fetch.KEYS, None, f"keys of {way.label}")
     yield walk.guard(inside, Check.PLAIN, keys, spelled(keys) if is_plain(keys) else None)
     for position, key in enumerate(keys):
@@ -38,7 +38,7 @@ def items(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
 
 
 def _key_at(position: int, value: Any) -> Any:
-    return next(itertools.islice(value, position, None))
+    return keys_of(value)[position]
 
 
 def sequence(walk: Walk, value: Any, way: Way) -> Guard:
@@ -51,7 +51,7 @@ def sequence(walk: Walk, value: Any, way: Way) -> Guard:
 
 def members(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
     """The guards of what is in a list or tuple."""
-    for position, member in enumerate(value):
+    for position, member in enumerate(members_of(value)):
         yield walk.describe(member, way.to(Fetch.INDEX, position, f"{way.short}[{position}]"))
 
 

@@ -13,6 +13,7 @@ from opwright.tracing.outside.guard import Fetch, Guard
 from opwright.tracing.outside.plain import is_plain
 from opwright.tracing.outside.purity import is_installed
 from opwright.tracing.outside.rules.containers import items, members
+from opwright.tracing.outside.unasked import is_a
 from opwright.tracing.outside.walk import Walk, Way
 
 _WITHOUT_STATE = frozenset({"typing", "typing_extensions", "abc", "_abc", "collections.abc"})  # modules of bases
@@ -20,6 +21,10 @@ _WITHOUT_STATE = frozenset({"typing", "typing_extensions", "abc", "_abc", "colle
 
 def _bytes_of(value: bytes) -> bytes:
     return bytes.__getitem__(value, slice(None))
+
+
+def _members_of(value: collections.deque[Any]) -> tuple[Any, ...]:
+    return tuple(collections.deque.__iter__(value))
 
 
 # How to read the value of a builtin base as a plain one, bypassing the methods of the class.
@@ -31,7 +36,7 @@ _BARE: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (bytes, _bytes_of),
     (set, frozenset),
     (frozenset, frozenset),
-    (collections.deque, tuple),
+    (collections.deque, _members_of),
 )
 _ARGUMENTS = operator.attrgetter("args")  # of an exception
 HOLDERS = (types.SimpleNamespace, argparse.Namespace)  # of attributes, and nothing else
@@ -41,19 +46,19 @@ _GUARDED = frozenset({object, dict, list, tuple, collections.OrderedDict, *HOLDE
 def contents(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
     """The guards of what an object's builtin bases hold."""
     for base, bare in _BARE:
-        if isinstance(value, base):
+        if is_a(value, base):
             yield walk.describe(bare(value), way.to(Fetch.VIA, bare, way.label))
-    if isinstance(value, BaseException):
+    if is_a(value, BaseException):
         yield walk.describe(value.args, way.to(Fetch.VIA, _ARGUMENTS, f"arguments of {way.label}"))
-    if isinstance(value, dict):
+    if is_a(value, dict):
         yield from items(walk, value, way)
-    elif isinstance(value, (list, tuple)):
+    elif is_a(value, (list, tuple)):
         yield from members(walk, value, way)
 
 
 def is_known(value: Any) -> bool:
     """Whether guards can cover everything that an object holds: attributes and `contents`."""
-    bare = (bare(value) for base, bare in _BARE if isinstance(value, base))
+    bare = (bare(value) for base, bare in _BARE if is_a(value, base))
     return all(map(is_plain, bare)) and all(map(_is_written_in_python, _bases(type(value))))
 
 

@@ -17,7 +17,7 @@ from opwright.settings import variable
 from opwright.tracing.outside.code.instructions import Lines, Named, named_by, used_constants
 from opwright.tracing.outside.code.unordered import ASKING
 from opwright.tracing.outside.foreign import read_deep_inside
-from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard, content
+from opwright.tracing.outside.guard import Check, Fetch, Guard
 from opwright.tracing.outside.hazards import Hazard
 from opwright.tracing.outside.plain import is_plain, spelled, spelled_in_any_order
 from opwright.tracing.outside.purity import (
@@ -30,6 +30,7 @@ from opwright.tracing.outside.purity import (
 )
 from opwright.tracing.outside.ran import spelled_code
 from opwright.tracing.outside.rules import containers
+from opwright.tracing.outside.unasked import ABSENT, content
 from opwright.tracing.outside.walk import Walk, Way
 
 

@@ -14,10 +14,11 @@ import torch
 from torch.nn.modules import module as torch_module
 from torch.nn.utils import parametrize
 
-from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
+from opwright.tracing.outside.guard import Check, Fetch, Guard
 from opwright.tracing.outside.purity import is_installed
 from opwright.tracing.outside.rules.classes import class_of
 from opwright.tracing.outside.rules.containers import only_asked
+from opwright.tracing.outside.unasked import ABSENT
 from opwright.tracing.outside.walk import Layers, Walk, Way
 
 _OF_TORCH = frozenset(vars(torch.nn.Module())) - {"training"}

@@ -13,12 +13,13 @@ from typing import Any
 
 import torch
 
-from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard, slots_of_class
+from opwright.tracing.outside.guard import Check, Fetch, Guard
 from opwright.tracing.outside.plain import is_plain, spelled
 from opwright.tracing.outside.purity import is_installed, is_third_party
 from opwright.tracing.outside.rules.classes import class_of
 from opwright.tracing.outside.rules.contents import HOLDERS, contents, is_known
 from opwright.tracing.outside.rules.layers import tensor_of_module
+from opwright.tracing.outside.unasked import ABSENT, is_a, length_of, slots_of_class
 from opwright.tracing.outside.walk import Walk, Way
 
 MOST_ELEMENTS = 64
@@ -30,7 +31,7 @@ _ASKING_THE_DISK = frozenset(vars(pathlib.Path)) - frozenset(vars(pathlib.PurePa
 def instance(walk: Walk, value: Any, way: Way) -> Guard:
     """An object of any class: its class, its attributes, and the members of one that is a container."""
     cls = type(value)
-    if isinstance(value, enum.Enum):
+    if is_a(value, enum.Enum):
         held = spelled(value.value) if is_plain(value.value) else type(value.value).__qualname__
         inner = () if is_installed(cls.__module__) else _of_member(walk, value, way)
         return walk.guard(way, Check.IDENTITY, value, f"{cls.__qualname__}.{value.name} {held}", inner)
@@ -41,7 +42,7 @@ def instance(walk: Walk, value: Any, way: Way) -> Guard:
         return walk.guard(way, Check.IDENTITY, value, repr(value))
     if is_installed(cls.__module__) and hasattr(cls, "__get__") and not hasattr(value, "__dict__"):
         return walk.same(value, way)  # a descriptor, such as a field of a named tuple
-    if isinstance(value, threading.local) or (is_installed(cls.__module__) and not isinstance(value, HOLDERS)):
+    if is_a(value, threading.local) or (is_installed(cls.__module__) and not is_a(value, HOLDERS)):
         return walk.unknown(value, way)
     if (
         is_third_party(cls.__module__, walk.own)
@@ -53,6 +54,9 @@ def instance(walk: Walk, value: Any, way: Way) -> Guard:
         return walk.unknown(value, way)
     class_guards = () if cls in HOLDERS else (_class(walk, cls, way),)
     inner = (*class_guards, *_attributes(walk, value, way), *contents(walk, value, way))
+    if is_a(value, (list, tuple)):
+        expected = (cls, length_of(value))
+        return walk.guard(way, Check.LENGTH, expected, f"{cls.__qualname__} of {length_of(value)}", inner)
     return walk.guard(way, Check.TYPE, cls, cls.__qualname__, inner)
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import torch
 
-from opwright.tracing.outside.guard import ABSENT, Check, Fetch, Guard
+from opwright.tracing.outside.guard import Check, Fetch, Guard
 from opwright.tracing.outside.purity import is_installed
 from opwright.tracing.outside.rules.classes import is_asked_by_python
+from opwright.tracing.outside.unasked import ABSENT
 from opwright.tracing.outside.walk import Walk, Way
 
 # Later versions of Python do not tell when a class changes, and to look at every call would cost more than a kernel.
