@@ -22,9 +22,9 @@ from unittest.mock import patch
 
 from opwright.errors import NoKernel, OpwrightError
 from opwright.settings import Settings
-from opwright.toolchain.build import COMPILE_TIMEOUT_S, build, link_against_torch
+from opwright.toolchain.build import COMPILE_TIMEOUT_S, build, build_shared, link_against_torch, recipe_of
 from opwright.toolchain.compiler import find_compiler
-from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests, kernel_recipe
+from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests
 from opwright.toolchain.source import Source
 from opwright.toolchain.storage.cache import LibraryCache
 from opwright.toolchain.storage.locks import hold
@@ -89,11 +89,12 @@ def _collecting(wanted: Wanted) -> Iterator[None]:
 def _build(sources: Sequence[Source], settings: Settings, flags: tuple[str, ...]) -> int:
     cache, compiler = LibraryCache.open(settings.cache_directory), find_compiler(settings)
     headers = header_digests(INCLUDE_DIRECTORY)
-    recipes = {recipe.key: recipe for recipe in (kernel_recipe(source, compiler, headers, flags) for source in sources)}
+    recipes = {each.key: each for each in (recipe_of(source, compiler, headers, flags, settings) for source in sources)}
     missing = [recipe for recipe in recipes.values() if not cache.holds(recipe)]
     if len(missing) < 2:
         return 0
-    arguments = (f"-I{INCLUDE_DIRECTORY}", *link_against_torch(compiler, cache, COMPILE_TIMEOUT_S))
+    shared = build_shared(settings, flags)
+    arguments = (f"-I{INCLUDE_DIRECTORY}", str(shared), *link_against_torch(compiler, cache, COMPILE_TIMEOUT_S))
     with hold([cache.lock(recipe) for recipe in missing], lambda _: None, COMPILE_TIMEOUT_S):
         missing = [recipe for recipe in missing if not cache.holds(recipe)]  # a kernel in two files registers twice
         if len(missing) < 2:

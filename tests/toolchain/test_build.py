@@ -4,6 +4,7 @@ import ctypes
 import io
 import json
 import logging
+import shutil
 import subprocess
 import sys
 import time
@@ -16,7 +17,8 @@ import pytest
 from opwright.errors import BuildFailed
 from opwright.settings import Settings
 from opwright.toolchain import build as build_module
-from opwright.toolchain.build import build
+from opwright.toolchain.build import build, build_shared
+from opwright.toolchain.recipe import INCLUDE_DIRECTORY
 from opwright.toolchain.source import Source
 from tests.suite.nights import mostly_at_night
 from tests.toolchain.conftest import WriteScript, in_the_making, returning
@@ -88,7 +90,7 @@ def test_standard_libraries_are_found(settings: Settings) -> None:
 def test_a_changed_header_builds_anew(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build_module, "INCLUDE_DIRECTORY", tmp_path / "include")
     header = tmp_path / "include" / "opwright" / "answer.h"
-    header.parent.mkdir(parents=True)
+    shutil.copytree(INCLUDE_DIRECTORY, tmp_path / "include")
     source = Source("kernel", f"#include <opwright/answer.h>\n{EXPORTED} int f() {{ return ANSWER; }}")
     values = []
     for answer in (1, 2, 1):
@@ -179,8 +181,10 @@ def wait_until_over(pid: int) -> None:
 def test_a_compiler_that_hangs_is_stopped(settings: Settings, write_script: WriteScript, tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     script = write_script(SLOW_KERNEL.format(f"sleep 600 & echo $! > {pid_file}; wait"))
+    settings = replace(settings, compiler=str(script.path))
+    build_shared(settings)
     with pytest.raises(BuildFailed, match=r"kernel\.cpp took too long and was stopped\nhint: see it again"):
-        build([returning(7)], replace(settings, compiler=str(script.path)), timeout_s=0.5)
+        build([returning(7)], settings, timeout_s=0.5)
 
     wait_until_over(int(pid_file.read_text()))
 
@@ -231,3 +235,19 @@ def test_a_quick_build_is_silent(settings: Settings, monkeypatch: pytest.MonkeyP
     build([returning(7)], settings)
 
     assert sys.stderr.getvalue() == ""
+
+
+def test_what_kernels_share_is_compiled_once(settings: Settings, write_script: WriteScript) -> None:
+    script = write_script()
+    settings = replace(settings, compiler=str(script.path))
+    text = '#include "opwright/kernel.h"\n' + EXPORTED + " const void* f() { return (void*)&opwright::detail::run_rows; }\n"
+    for number in range(3):
+        (library,) = build([Source(f"kernel_{number}", text)], settings, flags=("-DOPWRIGHT_ROW_MAJOR",) * (number % 2))
+        assert ctypes.CDLL(str(library)).f() != 0
+    assert script.calls("-c shared_by_kernels.cpp") == 1
+    assert script.calls("shared_by_kernels.o") == 4
+
+
+def test_another_flag_is_for_what_kernels_share_too(settings: Settings) -> None:
+    streams = ("-DOPWRIGHT_LEAST_STREAMED_BYTES=0",)
+    assert build_shared(settings) != build_shared(settings, streams)

@@ -14,7 +14,15 @@ from opwright.toolchain.gpu.images import device_facts, host_flags, write_kernel
 from opwright.toolchain.gpu.nvrtc import FLAGS
 from opwright.toolchain.process.jobs import Job, Outcome, run_side_by_side
 from opwright.toolchain.process.notice import Notice
-from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests, kernel_recipe, torch_stub_recipe
+from opwright.toolchain.recipe import (
+    INCLUDE_DIRECTORY,
+    Recipe,
+    header_digests,
+    kernel_recipe,
+    linked_recipe,
+    shared_recipe,
+    torch_stub_recipe,
+)
 from opwright.toolchain.source import Source
 from opwright.toolchain.storage.cache import LibraryCache
 from opwright.toolchain.storage.directory import refusing_os_errors
@@ -58,14 +66,35 @@ def build(
     cache = LibraryCache.open(settings.cache_directory)
     compiler = find_compiler(settings)
     headers = header_digests(INCLUDE_DIRECTORY)
-    recipes = tuple(_recipe(source, compiler, headers, flags, settings) for source in sources)
+    recipes = tuple(recipe_of(source, compiler, headers, flags, settings) for source in sources)
     missing = tuple({recipe.key: recipe for recipe in recipes if not cache.holds(recipe)}.values())
     if missing:
-        arguments = (f"-I{INCLUDE_DIRECTORY}", *link_against_torch(compiler, cache, timeout_s))
+        links = any(recipe.source.device is None for recipe in missing)
+        shared = (str(_shared(compiler, headers, flags, cache, timeout_s)),) if links else ()
+        arguments = (f"-I{INCLUDE_DIRECTORY}", *shared, *link_against_torch(compiler, cache, timeout_s))
         prepare = functools.partial(write_device_code, cache=cache, settings=settings)
         build_recipes(missing, arguments, cache, timeout_s, Notice(wanted=settings.notify), prepare)
         shrink_now_and_then(cache.root, settings.cache_limit_bytes)
     return tuple(cache.library(recipe) for recipe in recipes)
+
+
+def build_shared(settings: Settings, flags: tuple[str, ...] = (), timeout_s: float = COMPILE_TIMEOUT_S) -> Path:
+    """Return the object of what all kernels share, building it if it is not in the cache.
+
+    Raises:
+        OpwrightError: As `build` does.
+    """
+    cache, compiler = LibraryCache.open(settings.cache_directory), find_compiler(settings)
+    return _shared(compiler, header_digests(INCLUDE_DIRECTORY), flags, cache, timeout_s)
+
+
+def _shared(
+    compiler: Compiler, headers: Mapping[str, str], flags: tuple[str, ...], cache: LibraryCache, timeout_s: float
+) -> Path:
+    shared = shared_recipe(compiler, headers, flags)
+    if not cache.holds(shared):
+        build_recipes((shared,), (f"-I{INCLUDE_DIRECTORY}",), cache, timeout_s, Notice(wanted=False))
+    return cache.library(shared)
 
 
 def build_recipes(
@@ -118,11 +147,12 @@ def link_against_torch(compiler: Compiler, cache: LibraryCache, timeout_s: float
     return "-Wl,--no-as-needed", str(cache.library(stub)), "-Wl,--as-needed"
 
 
-def _recipe(
+def recipe_of(
     source: Source, compiler: Compiler, headers: Mapping[str, str], flags: tuple[str, ...], settings: Settings
 ) -> Recipe:
+    """Say how `build` makes a library."""
     if source.device is None:
-        return kernel_recipe(source, compiler, headers, flags)
+        return linked_recipe(source, compiler, headers, flags)
     return kernel_recipe(source, compiler, headers, (*flags, *host_flags(settings)), device_facts(source, settings))
 
 

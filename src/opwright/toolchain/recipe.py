@@ -28,6 +28,15 @@ _FORMAT = 1
 # symbol is an error, because dlopen binds at once.
 _TORCH_STUB = Source("libtorch_cpu", "")
 
+# What all kernels share, compiled once: include/opwright/once.h.
+_SHARED = Source(
+    "shared_by_kernels",
+    '#define OPWRIGHT_ONCE __attribute__((noinline))\n#include "opwright/lanes.h"\n#include "opwright/rows.h"\n',
+)
+FOR_ROW_MAJOR = "-DOPWRIGHT_ROW_MAJOR"
+"""Kernels that take two thirds of the time to compile, for tensors whose rows are neighbours: operands.h."""
+_APART = "-DOPWRIGHT_APART"
+
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
@@ -77,6 +86,17 @@ def kernel_recipe(
         device: What its CUDA kernels depend on; None if it has none.
     """
     return recipe(source, compiler, (*compiler.flags, "-shared", *flags), headers, device)
+
+
+def linked_recipe(source: Source, compiler: Compiler, headers: Mapping[str, str], flags: tuple[str, ...]) -> Recipe:
+    """Say how to make a kernel library that is linked with the object of `shared_recipe`."""
+    return kernel_recipe(source, compiler, headers, (_APART, *flags))
+
+
+def shared_recipe(compiler: Compiler, headers: Mapping[str, str], flags: tuple[str, ...]) -> Recipe:
+    """Say how to make the object of what kernels with such flags share."""
+    own = (flag for flag in flags if flag != FOR_ROW_MAJOR)
+    return object_recipe(_SHARED, compiler, (*compiler.flags, *own), headers)
 
 
 def object_recipe(source: Source, compiler: Compiler, flags: tuple[str, ...], headers: Mapping[str, str]) -> Recipe:

@@ -20,15 +20,16 @@ from opwright.binding.variants.kinds import Key
 from opwright.binding.variants.variant import Plan
 from opwright.errors import StillBuilding
 from opwright.settings import Settings
-from opwright.toolchain.build import build
+from opwright.toolchain.build import build, build_shared
 from opwright.toolchain.process.priority import LOW, lower
 from opwright.toolchain.process.threads import interrupt
+from opwright.toolchain.recipe import FOR_ROW_MAJOR
 
 Build = Callable[[], tuple[Path, ...]]
 
-_FOR_ROW_MAJOR = ("-DOPWRIGHT_ROW_MAJOR",)  # kernels that take two thirds of the time to compile: operands.h
 _END_S = 3.0
 _running: weakref.WeakSet[Building] = weakref.WeakSet()
+_shared: dict[tuple[int, Path, str | None], Building] = {}
 
 
 class Building:
@@ -90,6 +91,13 @@ class Building:
             self._error = InterruptedError("the build was stopped")
         finally:
             self._is_over.set()
+
+
+def begin_shared(settings: Settings) -> None:
+    """Begin to build what all kernels share, once in a process, so that it is there when the first are derived."""
+    where = os.getpid(), settings.cache_directory, settings.compiler
+    if where not in _shared:
+        _shared[where] = Building(lambda: (build_shared(settings),))
 
 
 class Builds:
@@ -171,7 +179,7 @@ def _still_building() -> StillBuilding:
 def build_of(plan: Plan, settings: Settings, arguments: Sequence[Any]) -> Build:
     """Build the libraries of a plan, for arguments in the order in which they lie in memory."""
     tensors = [each for each in arguments if isinstance(each, torch.Tensor) and each.layout is torch.strided]
-    flags = _FOR_ROW_MAJOR if not plan.orders and all(tensor.is_contiguous() for tensor in tensors) else ()
+    flags = (FOR_ROW_MAJOR,) if not plan.orders and all(tensor.is_contiguous() for tensor in tensors) else ()
     return functools.partial(build, plan.sources, settings, flags=flags)
 
 

@@ -13,7 +13,7 @@ import torch
 from opwright.binding.native import native
 from opwright.binding.rungs import RungName
 from opwright.binding.tape import Entry, Flat, Tape, Varying
-from opwright.binding.variants.building import Builds, build_of, patience_of
+from opwright.binding.variants.building import Builds, begin_shared, build_of, patience_of
 from opwright.binding.variants.kinds import Key, are_constants, call_of, kind_of
 from opwright.binding.variants.records import record_key
 from opwright.binding.variants.refusals import find_refusal, record_refusal
@@ -249,6 +249,7 @@ class Variants:
         if not self._builds.has(kind):
             if (found := find_refusal(self._identity(), kind, arguments, settings)) is not None:
                 raise found
+            begin_shared(settings)
             try:
                 plan = derive()
             except OpwrightError as refusal:

@@ -1,6 +1,7 @@
 // Gathers: the addresses of gathered elements, and checks that all indices are in range.
 #pragma once
 
+#include "opwright/once.h"
 #include "opwright/tensor.h"
 
 namespace opwright {
@@ -22,6 +23,10 @@ struct Gathers {
 
 namespace detail {
 
+#ifdef OPWRIGHT_APART
+// Gather elements, each by an index of its own, into a buffer; the indices are `stride` apart.
+void gather_rows(Size item_bytes, const char* from, Size stride, const Gathers& gathers, Size count, char* into);
+#else
 // Strides are in elements here.
 template <class T, class Index>
 inline void gather_rows(const T* from, Size stride, const Index* index, Size apart, Size extent, Size step, Size count,
@@ -53,15 +58,15 @@ struct SixteenBytes {
   uint64_t low, high;
 };
 
-// Gather elements, each by an index of its own, into a buffer; the indices are `stride` apart.
-inline void gather_rows(Size item_bytes, const char* from, Size stride, const Gathers& gathers, Size count,
-                        char* into) {
+OPWRIGHT_ONCE void gather_rows(Size item_bytes, const char* from, Size stride, const Gathers& gathers, Size count,
+                               char* into) {
   if (item_bytes == 4) return gather_rows<uint32_t>(from, stride, gathers, count, into);
   if (item_bytes == 8) return gather_rows<uint64_t>(from, stride, gathers, count, into);
   if (item_bytes == 2) return gather_rows<uint16_t>(from, stride, gathers, count, into);
   if (item_bytes == 16) return gather_rows<SixteenBytes>(from, stride, gathers, count, into);
   gather_rows<uint8_t>(from, stride, gathers, count, into);
 }
+#endif
 
 template <class Index>
 inline bool is_row_within(const Index* first, Size stride, Size count, Size low, Size high) {

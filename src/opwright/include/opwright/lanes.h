@@ -26,9 +26,15 @@ struct OfLanes {
   char* aligned() const { return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(far.data) + 63) / 64 * 64); }
 };
 
+#ifdef OPWRIGHT_APART
+// Some rows of an operand, which are `apart`, from memory into the lanes of a buffer, or back; `inner` is the number of
+// their axes.
+void move_rows(const Items& operand, int inner, const Size* strides, const Size* extents, Size length, char* element,
+               Size apart, Size some, char* buffer, bool into_buffer);
+#else
 // `run` items of each of some rows, which are `apart`, from memory into the lanes of a buffer, or back.
-__attribute__((noinline)) inline void move_run(const Items& operand, char* element, Size apart, Size stride, Size some,
-                                               Size run, char* buffer, bool into_buffer) {
+inline void move_run(const Items& operand, char* element, Size apart, Size stride, Size some, Size run, char* buffer,
+                     bool into_buffer) {
   const Size item = operand.item_bytes, row = lanes * item;
   if (operand.iota) {
     Size* target = reinterpret_cast<Size*>(buffer);
@@ -59,16 +65,15 @@ __attribute__((noinline)) inline void move_run(const Items& operand, char* eleme
   }
 }
 
-// Some rows of an operand, which are `apart`. It is compiled for each number of axes, not of operands.
-template <int inner>
-__attribute__((noinline)) void move_rows(const Items& operand, const Size* strides, const Size* extents, Size length,
-                                         char* element, Size apart, Size some, char* buffer, bool into_buffer) {
+OPWRIGHT_ONCE void move_rows(const Items& operand, int inner, const Size* strides, const Size* extents, Size length,
+                             char* element, Size apart, Size some, char* buffer, bool into_buffer) {
   const Size stride = strides[inner - 1], row = lanes * operand.item_bytes;
   if (!operand.whole_row) return move_run(operand, element, apart, 0, some, 1, buffer, into_buffer);
   Size run = extents[inner - 1];
   int last = inner - 2;
   for (; last >= 0 && (extents[last] == 1 || strides[last] == run * stride); --last) run *= extents[last];
-  Size index[inner] = {};
+  Size index[inner];
+  for (int axis = 0; axis <= last; ++axis) index[axis] = 0;
   for (Size done = 0; done < length; done += run) {
     move_run(operand, element, apart, stride, some, run, buffer + done * row, into_buffer);
     for (int axis = last; axis >= 0; --axis) {
@@ -79,6 +84,7 @@ __attribute__((noinline)) void move_rows(const Items& operand, const Size* strid
     }
   }
 }
+#endif
 
 template <int inner, int count, bool gathers>
 struct Lanes {
@@ -146,8 +152,8 @@ struct Lanes {
   // `some` rows from memory into a buffer, or back.
   void move(int k, char* element, Size some, char* buffer, bool into_buffer) const {
     const Operand<inner, gathers>& operand = whole.operands[k];
-    move_rows<inner>(operand, operand.strides, whole.extents, whole.length, element, apart[k], some, buffer,
-                     into_buffer);
+    move_rows(operand, inner, operand.strides, whole.extents, whole.length, element, apart[k], some, buffer,
+              into_buffer);
   }
 };
 

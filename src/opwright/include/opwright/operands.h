@@ -106,6 +106,38 @@ inline Size count_at(const void* place) { return Size(reinterpret_cast<uintptr_t
 
 namespace detail {
 
+// Whether rows whose elements are neighbours across them, as with channels last, are packed several at a time. That
+// takes the compiler 0.2 s a kernel, so one that is built for row-major tensors takes each row by itself.
+#ifdef OPWRIGHT_ROW_MAJOR
+constexpr bool has_panels = false;
+#else
+constexpr bool has_panels = true;
+#endif
+
+inline bool lies_across(const Items& operand, Size apart, Size stride) {
+  return has_panels && apart == operand.item_bytes && stride != apart && stride != 0 && apart <= 8 && operand.parts == 1 &&
+         !operand.iota;
+}
+
+// The address of an item, its parts, and the items after it.
+struct Spacing {
+  Size stride, part_stride;
+};
+
+#ifdef OPWRIGHT_APART
+// Items of an operand, `stride` apart, into a buffer, and back.
+void fetch(const Items& operand, const char* from, Size stride, Size count, char* into);
+void put_back(const Items& operand, const char* from, Size stride, Size count, char* into);
+
+// The same for `lanes` rows, `apart` bytes from one another in memory and `packed_apart` in the buffer.
+void fetch_rows(const Items& operand, const char* from, Size apart, Size lanes, Size stride, Size count, char* into,
+                Size packed_apart);
+void put_back_rows(const Items& operand, const char* from, Size packed_apart, Size lanes, Size stride, Size count,
+                   char* into, Size apart);
+
+// The same for neighbours, without parts.
+void gather(Size item_bytes, const char* from, Size stride, Size count, char* into);
+#else
 template <class T>
 inline void gather(const char* from, Size stride, Size count, char* into) {
   T* target = reinterpret_cast<T*>(into);
@@ -123,7 +155,7 @@ inline void scatter(const char* from, Size stride, Size count, char* into) {
   for (Size j = 0; j < count; ++j) *reinterpret_cast<T*>(into + j * stride) = source[j];
 }
 
-inline void gather(Size item_bytes, const char* from, Size stride, Size count, char* into) {
+OPWRIGHT_ONCE void gather(Size item_bytes, const char* from, Size stride, Size count, char* into) {
   if (item_bytes == 4) return gather<uint32_t>(from, stride, count, into);
   if (item_bytes == 8) return gather<uint64_t>(from, stride, count, into);
   if (item_bytes == 2) return gather<uint16_t>(from, stride, count, into);
@@ -138,11 +170,6 @@ inline void scatter(Size item_bytes, const char* from, Size stride, Size count, 
   if (item_bytes == 16) return scatter<SixteenBytes>(from, stride, count, into);
   scatter<uint8_t>(from, stride, count, into);
 }
-
-// The address of an item, its parts, and the items after it.
-struct Spacing {
-  Size stride, part_stride;
-};
 
 template <class T>
 inline void copy_parts(const char* from, Spacing apart, char* into, Spacing there, Size count, Size parts) {
@@ -161,9 +188,7 @@ inline void copy_parts(Size part_bytes, const char* from, Spacing apart, char* i
   copy_parts<uint8_t>(from, apart, into, there, count, parts);
 }
 
-// Items of an operand, `stride` apart, into a buffer, and back.
-__attribute__((noinline)) inline void fetch(const Items& operand, const char* from, Size stride, Size count,
-                                            char* into) {
+OPWRIGHT_ONCE void fetch(const Items& operand, const char* from, Size stride, Size count, char* into) {
   if (operand.parts > 1)
     return copy_parts(operand.part_bytes(), from, {stride, operand.part_stride}, into,
                       {operand.item_bytes, operand.part_bytes()}, count, operand.parts);
@@ -173,30 +198,15 @@ __attribute__((noinline)) inline void fetch(const Items& operand, const char* fr
   for (Size j = 0; j < count; ++j) target[j] = first + j * stride;
 }
 
-__attribute__((noinline)) inline void put_back(const Items& operand, const char* from, Size stride, Size count,
-                                               char* into) {
+OPWRIGHT_ONCE void put_back(const Items& operand, const char* from, Size stride, Size count, char* into) {
   if (operand.parts > 1)
     return copy_parts(operand.part_bytes(), from, {operand.item_bytes, operand.part_bytes()}, into,
                       {stride, operand.part_stride}, count, operand.parts);
   scatter(operand.item_bytes, from, stride, count, into);
 }
 
-// Whether rows whose elements are neighbours across them, as with channels last, are packed several at a time. That
-// takes the compiler 0.2 s a kernel, so one that is built for row-major tensors takes each row by itself.
-#ifdef OPWRIGHT_ROW_MAJOR
-constexpr bool has_panels = false;
-#else
-constexpr bool has_panels = true;
-#endif
-
-inline bool lies_across(const Items& operand, Size apart, Size stride) {
-  return has_panels && apart == operand.item_bytes && stride != apart && stride != 0 && apart <= 8 && operand.parts == 1 &&
-         !operand.iota;
-}
-
-// The same for `lanes` rows, `apart` bytes from one another in memory and `packed_apart` in the buffer.
-__attribute__((noinline)) inline void fetch_rows(const Items& operand, const char* from, Size apart, Size lanes,
-                                                 Size stride, Size count, char* into, Size packed_apart) {
+OPWRIGHT_ONCE void fetch_rows(const Items& operand, const char* from, Size apart, Size lanes, Size stride, Size count,
+                              char* into, Size packed_apart) {
   if constexpr (has_panels)
     if (lies_across(operand, apart, stride))
       return transpose(operand.item_bytes, from, stride, into, packed_apart, count, lanes);
@@ -204,14 +214,15 @@ __attribute__((noinline)) inline void fetch_rows(const Items& operand, const cha
     fetch(operand, from + lane * apart, stride, count, into + lane * packed_apart);
 }
 
-__attribute__((noinline)) inline void put_back_rows(const Items& operand, const char* from, Size packed_apart,
-                                                    Size lanes, Size stride, Size count, char* into, Size apart) {
+OPWRIGHT_ONCE void put_back_rows(const Items& operand, const char* from, Size packed_apart, Size lanes, Size stride,
+                                 Size count, char* into, Size apart) {
   if constexpr (has_panels)
     if (lies_across(operand, apart, stride))
       return transpose(operand.item_bytes, from, packed_apart, into, stride, lanes, count);
   for (Size lane = 0; lane < lanes; ++lane)
     put_back(operand, from + lane * packed_apart, stride, count, into + lane * apart);
 }
+#endif
 
 }  // namespace detail
 }  // namespace opwright

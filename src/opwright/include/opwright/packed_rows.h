@@ -1,7 +1,7 @@
 // Rows that are packed into a buffer before a row function gets them, and unpacked afterwards.
 //
-// What is here sees a walk without its number of axes and of operands, so that it is compiled once for a library and
-// not for each kernel: copying takes longer than looking these up.
+// A walk looks up its numbers of axes and of operands, so that it is compiled once for a library and not for each kernel:
+// what it does for a row takes longer.
 #pragma once
 
 #include "opwright/operands.h"
@@ -27,74 +27,77 @@ struct Array {
   T& operator[](Size position) const { return data[position]; }
 };
 
-// A walk over the rows of some operands (rows.h).
-struct Walked {
-  const char* first_operand;
-  Size operand_bytes;  // from one to the next
-  int count, depth;    // operands, axes
-  const Size* extents;
-  const Size* steps;  // of all operands along the first axis, then along the next one
-  const bool *packed, *streamed;
+// A walk over the rows of some operands (rows.h), which have memory of their own.
+struct Walk {
+  int count, depth;  // operands, axes; the last axis is the row
+  bool gathers, any_packed;
   Size packed_most;  // elements packed at a time
+  Size *extents, *steps;  // the steps of all operands along the first axis, then along the next one
+  const Items* operands;
+  bool *packed, *streamed;
 
-  const Items& operand(int k) const { return *reinterpret_cast<const Items*>(first_operand + k * operand_bytes); }
-  const Size* steps_along(int axis) const { return steps + axis * count; }
+  Size* steps_along(int axis) const { return steps + axis * count; }
   Size row() const { return extents[depth - 1]; }
   Size row_step(int k) const { return steps_along(depth - 1)[k]; }
+  Size total() const {
+    Size product = 1;
+    for (int axis = 0; axis < depth; ++axis) product *= extents[axis];
+    return product;
+  }
 
   // Whether each element of a row has an index of its own.
   bool gathers_vary(int k) const {
-    const int by = operand(k).gathered_by;
+    const int by = gathers ? operands[k].gathered_by : -1;
     return by >= 0 && row() > 1 && row_step(by) != 0;
   }
 };
 
 // Move to the elements that a piece of a row of a gathered operand means; returns whether elements with indices of
 // their own were gathered into the buffer.
-inline bool follow_gathers(const Walked& walked, char* const* first, int k, Size offset, Size piece, char*& element,
+inline bool follow_gathers(const Walk& walk, char* const* first, int k, Size offset, Size piece, char*& element,
                            char* buffer) {
-  const Items& operand = walked.operand(k);
+  const Items& operand = walk.operands[k];
   const int by = operand.gathered_by;
   if (by < 0) return false;
-  const Size apart = walked.row_step(by);
-  const Gathers found = gathers_at(operand, walked.operand(by), first[by] + offset * apart, apart);
-  if (!walked.gathers_vary(k)) {
+  const Size apart = walk.row_step(by);
+  const Gathers found = gathers_at(operand, walk.operands[by], first[by] + offset * apart, apart);
+  if (!walk.gathers_vary(k)) {
     element += found.offset();
     return false;
   }
-  gather_rows(operand.item_bytes, element, walked.row_step(k), found, piece, buffer);
+  gather_rows(operand.item_bytes, element, walk.row_step(k), found, piece, buffer);
   return true;
 }
 
 // Calls visit(count, row of each operand) for a part of a row.
 template <bool gathers, class Visit>
-__attribute__((noinline)) void visit_packed(const Walked& walked, char* const* first, Size offset, Size some,
+__attribute__((noinline)) void visit_packed(const Walk& walk, char* const* first, Size offset, Size some,
                                             Visit& visit) {
-  const int count = walked.count;
+  const int count = walk.count;
   char memory[count * packed_bytes + 63];
   char* const buffers = reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(memory) + 63) / 64 * 64);
   void* row[count];
-  for (Size done = 0; done < some; done += walked.packed_most) {
-    const Size piece = some - done < walked.packed_most ? some - done : walked.packed_most;
+  for (Size done = 0; done < some; done += walk.packed_most) {
+    const Size piece = some - done < walk.packed_most ? some - done : walk.packed_most;
     for (int k = 0; k < count; ++k) {
-      const Items& operand = walked.operand(k);
-      const Size stride = walked.row_step(k);
+      const Items& operand = walk.operands[k];
+      const Size stride = walk.row_step(k);
       char* const buffer = buffers + k * packed_bytes;
       char* element = first[k] + (offset + done) * stride;
       bool collected = false;
-      if constexpr (gathers) collected = follow_gathers(walked, first, k, offset + done, piece, element, buffer);
-      row[k] = walked.packed[k] ? buffer : element;
+      if constexpr (gathers) collected = follow_gathers(walk, first, k, offset + done, piece, element, buffer);
+      row[k] = walk.packed[k] ? buffer : element;
       const bool is_there = done > 0 && stride == 0 && !gathers;  // one value repeated, from the piece before
-      if (walked.packed[k] && !operand.stored && !collected && !is_there)
+      if (walk.packed[k] && !operand.stored && !collected && !is_there)
         fetch(operand, element, stride, piece, buffer);
     }
     visit(piece, row);
     for (int k = 0; k < count; ++k) {
-      const Items& operand = walked.operand(k);
-      if (!walked.packed[k] || !operand.stored) continue;
-      const Size stride = walked.row_step(k);
+      const Items& operand = walk.operands[k];
+      if (!walk.packed[k] || !operand.stored) continue;
+      const Size stride = walk.row_step(k);
       char* const element = first[k] + (offset + done) * stride;
-      if (walked.streamed[k]) {
+      if (walk.streamed[k]) {
         stream(buffers + k * packed_bytes, piece * stride, element);
       } else {
         put_back(operand, buffers + k * packed_bytes, stride, piece, element);
@@ -104,34 +107,34 @@ __attribute__((noinline)) void visit_packed(const Walked& walked, char* const* f
 }
 
 // Whether rows that are so many bytes apart are better packed together.
-inline bool in_panels(const Walked& walked, const Size* apart, Size lanes, bool gathers) {
+inline bool in_panels(const Walk& walk, const Size* apart, Size lanes, bool gathers) {
   if constexpr (!has_panels) return false;
   bool any = false;
-  for (int k = 0; k < walked.count; ++k)
-    any |= walked.packed[k] && lies_across(walked.operand(k), apart[k], walked.row_step(k));
-  return any && !gathers && lanes >= 4 && walked.row() >= 4;
+  for (int k = 0; k < walk.count; ++k)
+    any |= walk.packed[k] && lies_across(walk.operands[k], apart[k], walk.row_step(k));
+  return any && !gathers && lanes >= 4 && walk.row() >= 4;
 }
 
 // As many rows as one line of memory has items of.
-inline Size lanes_of_panel(const Walked& walked) {
+inline Size lanes_of_panel(const Walk& walk) {
   Size item_bytes = 4;
-  for (int k = 0; k < walked.count; ++k)
-    if (walked.packed[k] && walked.operand(k).item_bytes < item_bytes) item_bytes = walked.operand(k).item_bytes;
+  for (int k = 0; k < walk.count; ++k)
+    if (walk.packed[k] && walk.operands[k].item_bytes < item_bytes) item_bytes = walk.operands[k].item_bytes;
   return item_bytes == 4 ? panel_lanes / 2 : panel_lanes;
 }
 
-inline Size panel_bytes(const Walked& walked) {
+inline Size panel_bytes(const Walk& walk) {
   Size bytes = 0;
-  for (int k = 0; k < walked.count; ++k)
-    bytes += walked.packed[k] ? panel_lanes * panel_columns * walked.operand(k).item_bytes : 0;
+  for (int k = 0; k < walk.count; ++k)
+    bytes += walk.packed[k] ? panel_lanes * panel_columns * walk.operands[k].item_bytes : 0;
   return bytes;
 }
 
 // Calls visit(lane, count, row of each operand) for the same part of some rows.
 template <class Visit>
-__attribute__((noinline)) void visit_panel(const Walked& walked, char* const* first, const Size* apart, Size lanes,
+__attribute__((noinline)) void visit_panel(const Walk& walk, char* const* first, const Size* apart, Size lanes,
                                            Size offset, Size some, char* buffers, Visit& visit) {
-  const int count = walked.count;
+  const int count = walk.count;
   char* at[count];
   Size between[count];
   void* row[count];
@@ -139,13 +142,13 @@ __attribute__((noinline)) void visit_panel(const Walked& walked, char* const* fi
     const Size piece = some - done < panel_columns ? some - done : panel_columns;
     char* buffer = buffers;
     for (int k = 0; k < count; ++k) {
-      const Items& operand = walked.operand(k);
-      char* const element = first[k] + (offset + done) * walked.row_step(k);
-      at[k] = walked.packed[k] ? buffer : element;
-      between[k] = walked.packed[k] ? panel_columns * operand.item_bytes : apart[k];
-      if (!walked.packed[k]) continue;
+      const Items& operand = walk.operands[k];
+      char* const element = first[k] + (offset + done) * walk.row_step(k);
+      at[k] = walk.packed[k] ? buffer : element;
+      between[k] = walk.packed[k] ? panel_columns * operand.item_bytes : apart[k];
+      if (!walk.packed[k]) continue;
       if (!operand.stored)
-        fetch_rows(operand, element, apart[k], lanes, walked.row_step(k), piece, buffer, between[k]);
+        fetch_rows(operand, element, apart[k], lanes, walk.row_step(k), piece, buffer, between[k]);
       buffer += panel_lanes * between[k];
     }
     for (Size lane = 0; lane < lanes; ++lane) {
@@ -153,14 +156,14 @@ __attribute__((noinline)) void visit_panel(const Walked& walked, char* const* fi
       visit(lane, piece, row);
     }
     for (int k = 0; k < count; ++k) {
-      const Items& operand = walked.operand(k);
-      if (!walked.packed[k] || !operand.stored) continue;
-      char* const element = first[k] + (offset + done) * walked.row_step(k);
-      if (walked.streamed[k]) {
+      const Items& operand = walk.operands[k];
+      if (!walk.packed[k] || !operand.stored) continue;
+      char* const element = first[k] + (offset + done) * walk.row_step(k);
+      if (walk.streamed[k]) {
         for (Size lane = 0; lane < lanes; ++lane)
           stream(at[k] + lane * between[k], piece * operand.item_bytes, element + lane * apart[k]);
       } else {
-        put_back_rows(operand, at[k], between[k], lanes, walked.row_step(k), piece, element, apart[k]);
+        put_back_rows(operand, at[k], between[k], lanes, walk.row_step(k), piece, element, apart[k]);
       }
     }
   }
@@ -171,24 +174,24 @@ struct Panels {
   Size lanes, across, along, total;
 };
 
-inline Panels panels_of(const Walked& walked, bool gathers) {
-  const int depth = walked.depth;
+inline Panels panels_of(const Walk& walk, bool gathers) {
+  const int depth = walk.depth;
   if (!has_panels || depth < 2) return {0, 0, 0, 0};
-  const Size rows = walked.extents[depth - 2];
-  if (!in_panels(walked, walked.steps_along(depth - 2), rows, gathers)) return {0, 0, 0, 0};
-  const Size lanes = lanes_of_panel(walked), across = (rows + lanes - 1) / lanes;
-  const Size along = (walked.row() + panel_columns - 1) / panel_columns;
+  const Size rows = walk.extents[depth - 2];
+  if (!in_panels(walk, walk.steps_along(depth - 2), rows, gathers)) return {0, 0, 0, 0};
+  const Size lanes = lanes_of_panel(walk), across = (rows + lanes - 1) / lanes;
+  const Size along = (walk.row() + panel_columns - 1) / panel_columns;
   Size total = across * along;
-  for (int axis = 0; axis < depth - 2; ++axis) total *= walked.extents[axis];
+  for (int axis = 0; axis < depth - 2; ++axis) total *= walk.extents[axis];
   return {lanes, across, along, total};
 }
 
 // Calls a row function for the rows of some panels.
-inline void visit_panels(const Walked& walked, char* const* data, const Panels& panels, Size begin, Size end,
+inline void visit_panels(const Walk& walk, char* const* data, const Panels& panels, Size begin, Size end,
                          RowFunction function) {
-  const int count = walked.count, depth = walked.depth;
-  const Array<char> buffers(panel_bytes(walked));
-  const Size* const apart = walked.steps_along(depth - 2);
+  const int count = walk.count, depth = walk.depth;
+  const Array<char> buffers(panel_bytes(walk));
+  const Size* const apart = walk.steps_along(depth - 2);
   auto visit = [&](Size, Size piece, void* const* row) { function(piece, row); };
   char* first[count];
   for (; begin < end; ++begin) {
@@ -197,12 +200,12 @@ inline void visit_panels(const Walked& walked, char* const* data, const Panels& 
     Size rest = begin / panels.across / panels.along;
     for (int k = 0; k < count; ++k) first[k] = data[k] + lane * apart[k];
     for (int axis = depth - 3; axis >= 0; --axis) {
-      const Size* const steps = walked.steps_along(axis);
-      for (int k = 0; k < count; ++k) first[k] += rest % walked.extents[axis] * steps[k];
-      rest /= walked.extents[axis];
+      const Size* const steps = walk.steps_along(axis);
+      for (int k = 0; k < count; ++k) first[k] += rest % walk.extents[axis] * steps[k];
+      rest /= walk.extents[axis];
     }
-    const Size lanes = walked.extents[depth - 2] - lane, some = walked.row() - offset;
-    visit_panel(walked, first, apart, lanes < panels.lanes ? lanes : panels.lanes, offset,
+    const Size lanes = walk.extents[depth - 2] - lane, some = walk.row() - offset;
+    visit_panel(walk, first, apart, lanes < panels.lanes ? lanes : panels.lanes, offset,
                 some < panel_columns ? some : panel_columns, buffers.data, visit);
   }
 }

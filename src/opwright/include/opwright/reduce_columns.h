@@ -102,14 +102,13 @@ struct ReduceColumns {
     using namespace detail;
     char* first[all];
     if constexpr (rows == 0) {
-      Walk<sub, count + reductions, gathers> walk;
-      for (int axis = 0; axis < sub; ++axis) walk.extents[axis] = part.extents[axis];
-      for (int k = 0; k < count + reductions; ++k) walk.operands[k] = part.operands[k];
-      walk.merge();
+      WalkMemory<sub, count + reductions> memory;
+      Walk walk = memory.walk(part.extents, part.operands);
+      merge(walk);
       for (; plane < until; ++plane) {
         pointers(plane, part, accumulators, first);
         of.start(part.kept, reinterpret_cast<void* const*>(first + count));
-        walk.visit(first, 0, walk.total(), function);
+        call_rows(walk, first, 0, walk.total(), function);
         if (finishes) finish(first, part);
       }
     } else {
@@ -175,14 +174,15 @@ struct ReduceColumns {
   }
 
   void finish(char* const* first, const Part& part) const {
-    detail::Walk<sub, 2 * reductions, gathers> walk;
+    Size extents_of_results[sub];
     for (int axis = 0; axis < sub; ++axis) {
       const bool reduced = part.operands[count + reductions].strides[axis] == 0;
-      walk.extents[axis] = reduced ? 1 : part.extents[axis];
+      extents_of_results[axis] = reduced ? 1 : part.extents[axis];
     }
-    for (int k = 0; k < 2 * reductions; ++k) walk.operands[k] = part.operands[count + k];
-    walk.merge();
-    walk.visit(first + count, 0, walk.total(), of.finish);
+    detail::WalkMemory<sub, 2 * reductions> memory;
+    detail::Walk walk = memory.walk(extents_of_results, part.operands + count);
+    detail::merge(walk);
+    detail::call_rows(walk, first + count, 0, walk.total(), of.finish);
   }
 
   void in_one_piece(Size from, Size to) const {

@@ -23,10 +23,9 @@ inline void reduce_rows(const Size (&extents)[all], const Operand<all, gathers> 
   constexpr int outer = all - inner;
   OuterAxes<outer, count> rows;
   rows.take(extents, operands);
-  Walk<inner, count, gathers> walk;
-  for (int axis = 0; axis < inner; ++axis) walk.extents[axis] = extents[outer + axis];
-  for (int k = 0; k < count; ++k) walk.operands[k] = along_row<inner>(operands[k]);
-  walk.merge();
+  WalkMemory<inner, count> memory;
+  Walk walk = memory.walk(extents, operands);
+  merge(walk);
   const Size row_count = rows.total(), length = walk.total();
 
   // Rows whose elements are neighbours across them, as with channels last, are taken several at a time.
@@ -35,8 +34,7 @@ inline void reduce_rows(const Size (&extents)[all], const Operand<all, gathers> 
     for (int k = 0; k < count; ++k) apart[k] = rows.strides[rows.depth - 1][k];
     neighbours = rows.extents[rows.depth - 1];
   }
-  const Walked walked = walk.walked();
-  const Size most_lanes = in_panels(walked, apart, neighbours, gathers) ? lanes_of_panel(walked) : 1;
+  const Size most_lanes = in_panels(walk, apart, neighbours, gathers) ? lanes_of_panel(walk) : 1;
   const Size panels = at_least_one((neighbours + most_lanes - 1) / most_lanes);
   if (most_lanes > 1) {
     rows.extents[rows.depth - 1] = panels;
@@ -56,12 +54,14 @@ inline void reduce_rows(const Size (&extents)[all], const Operand<all, gathers> 
   };
   const auto reduce_piece = [&](char* const* first, Size lanes, Size begin, Size end, char* buffers,
                                 Reductions* reductions) {
-    if (most_lanes == 1)
-      return walk.visit(first, begin, end, [&](Size some, void* const* row) { reduce_row(some, row, *reductions); });
+    if (most_lanes == 1) {
+      const auto visit = [&](Size some, void* const* row) { reduce_row(some, row, *reductions); };
+      return visit_rows(walk, first, begin, end, visit);
+    }
     if constexpr (has_panels)
-      walk.visit_pieces(first, begin, end, [&](char* const* at, Size offset, Size some) {
+      visit_pieces(walk, first, begin, end, [&](char* const* at, Size offset, Size some) {
         auto visit = [&](Size lane, Size piece, void* const* row) { reduce_row(piece, row, reductions[lane]); };
-        visit_panel(walked, at, apart, lanes, offset, some, buffers, visit);
+        visit_panel(walk, at, apart, lanes, offset, some, buffers, visit);
       });
   };
 
@@ -77,7 +77,7 @@ inline void reduce_rows(const Size (&extents)[all], const Operand<all, gathers> 
   };
 
   if (row_count == 0) return;
-  const Size groups = rows.total(), buffer_bytes = most_lanes == 1 ? 0 : panel_bytes(walked);
+  const Size groups = rows.total(), buffer_bytes = most_lanes == 1 ? 0 : panel_bytes(walk);
   const auto finish_rows = [&](char* const* first, Size lanes, const Reductions* reductions) {
     char* at[count];
     for (Size lane = 0; lane < lanes; ++lane) {

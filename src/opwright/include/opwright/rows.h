@@ -21,131 +21,210 @@ constexpr Size least_streamed_bytes = OPWRIGHT_LEAST_STREAMED_BYTES;
 constexpr Size least_streamed_bytes = Size(32) << 20;
 #endif
 
-template <int axes, int count, bool gathers>
-struct Walk {
-  Size extents[axes];
-  Operand<axes, gathers> operands[count];
-  Size steps[axes][count];  // all strides together: collecting them from the operands takes longer than a short row
-  int depth;                // axes left after merging; the last one is the row
-  bool packed[count];
-  bool streamed[count];
-  bool any_packed;
-  Size packed_most;  // elements packed at a time
+// The memory of a walk over the last axes of some operands.
+template <int axes, int count>
+struct WalkMemory {
+  Size extents[axes], steps[axes * count];
+  Items operands[count];
+  bool packed[count], streamed[count];
 
-  void merge() {
-    depth = 0;
-    for (int axis = 0; axis < axes; ++axis) {
-      if (extents[axis] == 1 && axis != axes - 1) continue;
-      if (depth > 0 && contiguous(depth - 1, axis)) {
-        extents[depth - 1] *= extents[axis];
-        for (auto& operand : operands) operand.strides[depth - 1] = operand.strides[axis];
-        continue;
-      }
-      extents[depth] = extents[axis];
-      for (auto& operand : operands) operand.strides[depth] = operand.strides[axis];
-      ++depth;
-    }
-    for (int axis = 0; axis < depth; ++axis)
-      for (int k = 0; k < count; ++k) steps[axis][k] = operands[k].strides[axis];
-    any_packed = false;
-    packed_most = packed_count;
-    const bool stores_much = stored_bytes() >= least_streamed_bytes;
+  template <int all, bool gathers>
+  Walk walk(const Size* given, const Operand<all, gathers>* whole) {
+    for (int axis = 0; axis < axes; ++axis) extents[axis] = given[all - axes + axis];
     for (int k = 0; k < count; ++k) {
-      const bool apart = operands[k].is_apart();
-      const bool unit_stride = operands[k].strides[depth - 1] == operands[k].item_bytes && !apart;
-      streamed[k] = stores_much && operands[k].stored && unit_stride;
-      const bool moved = row() > 1 && (streamed[k] || !unit_stride);
-      packed[k] = operands[k].whole_row && (moved || apart || operands[k].iota || gathers_vary(k));
-      any_packed |= packed[k];
-      if (operands[k].item_bytes * packed_most > packed_bytes) packed_most = packed_bytes / operands[k].item_bytes;
+      operands[k] = whole[k];
+      for (int axis = 0; axis < axes; ++axis) steps[axis * count + k] = whole[k].strides[all - axes + axis];
     }
-  }
-
-  // Whether each element of a row has an index of its own.
-  bool gathers_vary(int k) const {
-    const int by = gathers ? operands[k].gathered_by : -1;
-    return by >= 0 && row() > 1 && operands[by].strides[depth - 1] != 0;
-  }
-
-  Size stored_bytes() const {
-    Size item_bytes = 0;
-    for (const auto& operand : operands) item_bytes += operand.stored ? operand.item_bytes : 0;
-    return total() * item_bytes;
-  }
-
-  bool contiguous(int outer, int inner) const {
-    for (const auto& operand : operands)
-      if (operand.strides[outer] != operand.strides[inner] * extents[inner]) return false;
-    return true;
-  }
-
-  Size row() const { return extents[depth - 1]; }
-  Size total() const {
-    Size product = 1;
-    for (int axis = 0; axis < depth; ++axis) product *= extents[axis];
-    return product;
-  }
-
-  // Calls visit(count, row of each operand) for all points from `begin` to `end`, counted in row-major order.
-  template <class Visit>
-  void visit(char* const* data, Size begin, Size end, Visit&& visit) const {
-    visit_pieces(data, begin, end,
-                 [&](char* const* first, Size offset, Size some) { visit_row(first, offset, some, visit); });
-  }
-
-  // The same with visit(beginning of the row of each operand, elements before those meant, how many are).
-  template <class Visit>
-  void visit_pieces(char* const* data, Size begin, Size end, Visit&& visit) const {
-    if (begin >= end) return;  // there may be an axis of no extent
-    const Size length = row();
-    Size offset = begin % length, rest = begin / length;
-    Size index[axes] = {};
-    char* first[count];
-    for (int k = 0; k < count; ++k) first[k] = data[k];
-    for (int axis = depth - 2; axis >= 0; --axis) {
-      index[axis] = rest % extents[axis];
-      rest /= extents[axis];
-      for (int k = 0; k < count; ++k) first[k] += index[axis] * steps[axis][k];
-    }
-    while (begin < end) {
-      const Size some = length - offset < end - begin ? length - offset : end - begin;
-      visit(first, offset, some);
-      begin += some;
-      offset = 0;
-      for (int axis = depth - 2; axis >= 0; --axis) {
-        for (int k = 0; k < count; ++k) first[k] += steps[axis][k];
-        if (++index[axis] < extents[axis]) break;
-        for (int k = 0; k < count; ++k) first[k] -= extents[axis] * steps[axis][k];
-        index[axis] = 0;
-      }
-    }
-  }
-
-  // As functions see it that are compiled once for a library.
-  Walked walked() const {
-    const Items* const first = operands;
-    return {reinterpret_cast<const char*>(first), sizeof(operands[0]), count, depth, extents, steps[0], packed, streamed,
-            packed_most};
-  }
-
-  template <class Visit>
-  void visit_row(char* const* first, Size offset, Size some, Visit&& visit) const {
-    void* row[count];
-    if (!any_packed) {
-      for (int k = 0; k < count; ++k) row[k] = first[k] + offset * steps[depth - 1][k];
-      if constexpr (gathers) follow_gathers(first, row);
-      return visit(some, row);
-    }
-    visit_packed<gathers>(walked(), first, offset, some, visit);
-  }
-
-  // A row of an operand that is gathered by one index begins where the index points.
-  void follow_gathers(char* const* first, void** row) const {
-    for (int k = 0; k < count; ++k)
-      if (const int by = operands[k].gathered_by; by >= 0)
-        row[k] = static_cast<char*>(row[k]) + gathers_at(operands[k], operands[by], first[by], 0).offset();
+    return {count, axes, gathers, false, packed_count, extents, steps, operands, packed, streamed};
   }
 };
+
+// Calls visit(beginning of the row of each operand, elements before those meant, how many are) for all points from
+// `begin` to `end`, counted in row-major order.
+template <class Visit>
+inline void visit_pieces(const Walk& walk, char* const* data, Size begin, Size end, Visit&& visit) {
+  if (begin >= end) return;  // there may be an axis of no extent
+  const int count = walk.count, outer = walk.depth - 1;
+  const Size length = walk.row();
+  Size offset = begin % length, rest = begin / length;
+  Size index[outer + 1];
+  char* first[count];
+  for (int k = 0; k < count; ++k) first[k] = data[k];
+  for (int axis = outer - 1; axis >= 0; --axis) {
+    index[axis] = rest % walk.extents[axis];
+    rest /= walk.extents[axis];
+    for (int k = 0; k < count; ++k) first[k] += index[axis] * walk.steps_along(axis)[k];
+  }
+  while (begin < end) {
+    const Size some = length - offset < end - begin ? length - offset : end - begin;
+    visit(first, offset, some);
+    begin += some;
+    offset = 0;
+    for (int axis = outer - 1; axis >= 0; --axis) {
+      const Size* const steps = walk.steps_along(axis);
+      for (int k = 0; k < count; ++k) first[k] += steps[k];
+      if (++index[axis] < walk.extents[axis]) break;
+      for (int k = 0; k < count; ++k) first[k] -= walk.extents[axis] * steps[k];
+      index[axis] = 0;
+    }
+  }
+}
+
+// A row of an operand that is gathered by one index begins where the index points.
+inline void follow_gathers(const Walk& walk, char* const* first, void** row) {
+  for (int k = 0; k < walk.count; ++k)
+    if (const int by = walk.operands[k].gathered_by; by >= 0)
+      row[k] = static_cast<char*>(row[k]) + gathers_at(walk.operands[k], walk.operands[by], first[by], 0).offset();
+}
+
+// Calls visit(count, row of each operand) for the same points.
+template <class Visit>
+__attribute__((noinline)) void visit_rows(const Walk& walk, char* const* data, Size begin, Size end, Visit& visit) {
+  const int count = walk.count;
+  const Size* const along = walk.steps_along(walk.depth - 1);
+  void* row[count];
+  visit_pieces(walk, data, begin, end, [&](char* const* first, Size offset, Size some) {
+    if (walk.any_packed) {
+      return walk.gathers ? visit_packed<true>(walk, first, offset, some, visit)
+                          : visit_packed<false>(walk, first, offset, some, visit);
+    }
+    for (int k = 0; k < count; ++k) row[k] = first[k] + offset * along[k];
+    if (walk.gathers) follow_gathers(walk, first, row);
+    visit(some, row);
+  });
+}
+
+#ifdef OPWRIGHT_APART
+// Merges axes, and chooses the operands whose rows are packed.
+void merge(Walk& walk);
+
+// Calls a row function for all points from `begin` to `end`, counted in row-major order.
+void call_rows(const Walk& walk, char* const* first, Size begin, Size end, RowFunction function);
+
+// The same for all points of a walk whose axes are not merged yet, on several threads if that pays.
+void run_rows(Walk& walk, char* const* first, Size grain, RowFunction function);
+#else
+inline bool contiguous(const Walk& walk, int outer, int inner) {
+  const Size *const from = walk.steps_along(outer), *const to = walk.steps_along(inner);
+  for (int k = 0; k < walk.count; ++k)
+    if (from[k] != to[k] * walk.extents[inner]) return false;
+  return true;
+}
+
+inline void merge_axes(Walk& walk) {
+  const int axes = walk.depth;
+  int depth = 0;
+  for (int axis = 0; axis < axes; ++axis) {
+    if (walk.extents[axis] == 1 && axis != axes - 1) continue;
+    const bool merges = depth > 0 && contiguous(walk, depth - 1, axis);
+    if (!merges) ++depth;
+    walk.extents[depth - 1] = merges ? walk.extents[depth - 1] * walk.extents[axis] : walk.extents[axis];
+    for (int k = 0; k < walk.count; ++k) walk.steps_along(depth - 1)[k] = walk.steps_along(axis)[k];
+  }
+  walk.depth = depth;
+}
+
+OPWRIGHT_ONCE void merge(Walk& walk) {
+  merge_axes(walk);
+  Size item_bytes = 0;
+  for (int k = 0; k < walk.count; ++k) item_bytes += walk.operands[k].stored ? walk.operands[k].item_bytes : 0;
+  const bool stores_much = walk.total() * item_bytes >= least_streamed_bytes;
+  for (int k = 0; k < walk.count; ++k) {
+    const Items& operand = walk.operands[k];
+    const bool apart = operand.is_apart(), unit_stride = walk.row_step(k) == operand.item_bytes && !apart;
+    walk.streamed[k] = stores_much && operand.stored && unit_stride;
+    const bool moved = walk.row() > 1 && (walk.streamed[k] || !unit_stride);
+    walk.packed[k] = operand.whole_row && (moved || apart || operand.iota || walk.gathers_vary(k));
+    walk.any_packed |= walk.packed[k];
+    if (operand.item_bytes * walk.packed_most > packed_bytes) walk.packed_most = packed_bytes / operand.item_bytes;
+  }
+}
+
+// Whole rows along one axis; `fixed` is the number of operands, or zero if the compiler does not know it.
+template <int fixed>
+inline void call_along(int given, char** first, const Size* steps, Size rows, Size length, RowFunction function) {
+  const int count = fixed ? fixed : given;
+  for (; rows > 0; --rows) {
+    function(length, reinterpret_cast<void* const*>(first));
+    for (int k = 0; k < count; ++k) first[k] += steps[k];
+  }
+}
+
+inline void call_along(int count, char** first, const Size* steps, Size rows, Size length, RowFunction function) {
+  if (count == 2) return call_along<2>(count, first, steps, rows, length, function);
+  if (count == 3) return call_along<3>(count, first, steps, rows, length, function);
+  call_along<0>(count, first, steps, rows, length, function);
+}
+
+// Rows of operands that are neither packed nor gathered.
+inline void call_in_place(const Walk& walk, char* const* data, Size begin, Size end, RowFunction function) {
+  const int count = walk.count, last = walk.depth - 2;
+  const Size length = walk.row();
+  const Size* const along = walk.steps_along(walk.depth - 1);
+  char* first[count];
+  Size index[last + 2];
+  while (begin < end) {
+    const Size offset = begin % length;
+    Size rest = begin / length;
+    for (int k = 0; k < count; ++k) first[k] = data[k] + offset * along[k];
+    for (int axis = last; axis >= 0; --axis) {
+      index[axis] = rest % walk.extents[axis];
+      rest /= walk.extents[axis];
+      for (int k = 0; k < count; ++k) first[k] += index[axis] * walk.steps_along(axis)[k];
+    }
+    if (offset > 0 || end - begin < length) {  // a part of a row
+      const Size some = length - offset < end - begin ? length - offset : end - begin;
+      function(some, reinterpret_cast<void* const*>(first));
+      begin += some;
+      continue;
+    }
+    if (last < 0) return function(length, reinterpret_cast<void* const*>(first));
+    for (Size rows = (end - begin) / length; rows > 0;) {
+      const Size left = walk.extents[last] - index[last], some = rows < left ? rows : left;
+      call_along(count, first, walk.steps_along(last), some, length, function);
+      begin += some * length;
+      rows -= some;
+      index[last] += some;
+      for (int axis = last; axis > 0 && index[axis] == walk.extents[axis]; --axis) {
+        const Size *const steps = walk.steps_along(axis), *const outer = walk.steps_along(axis - 1);
+        for (int k = 0; k < count; ++k) first[k] += outer[k] - walk.extents[axis] * steps[k];
+        index[axis] = 0;
+        ++index[axis - 1];
+      }
+    }
+  }
+}
+
+OPWRIGHT_ONCE void call_rows(const Walk& walk, char* const* first, Size begin, Size end, RowFunction function) {
+  if (!walk.any_packed && !walk.gathers) return call_in_place(walk, first, begin, end, function);
+  visit_rows(walk, first, begin, end, function);
+}
+
+OPWRIGHT_ONCE void run_rows(Walk& walk, char* const* first, Size grain, RowFunction function) {
+  struct Task {
+    const Walk& walk;
+    char* const* first;
+    RowFunction function;
+    Panels panels;
+
+    static void run(Size begin, Size end, void* context) {
+      const Task& task = *static_cast<const Task*>(context);
+      if (has_panels && task.panels.total) {
+        if constexpr (has_panels) visit_panels(task.walk, task.first, task.panels, begin, end, task.function);
+      } else {
+        call_rows(task.walk, task.first, begin, end, task.function);
+      }
+      end_stream();
+    }
+  };
+  merge(walk);
+  const Size total = walk.total();
+  Task task{walk, first, function, panels_of(walk, walk.gathers)};
+  if (total > grain && task.panels.total < 2) task.panels.total = 0;  // rows can be cut, panels cannot
+  const Size tasks = task.panels.total ? task.panels.total : total, of_grain = grain * tasks / total;
+  run_in_parallel(tasks, of_grain > 1 ? of_grain : 1, &Task::run, &task);
+}
+#endif
 
 }  // namespace detail
 
@@ -153,38 +232,13 @@ struct Walk {
 template <int axes, int count, bool gathers>
 inline void for_each_row(const Size (&extents)[axes], const Operand<axes, gathers> (&operands)[count], Size grain,
                          RowFunction function) {
-  struct Task {
-    detail::Walk<axes, count, gathers> walk;
-    char* first[count];
-    RowFunction function;
-    detail::Panels panels;
-
-    static void run(Size begin, Size end, void* context) {
-      const Task& task = *static_cast<const Task*>(context);
-      if (detail::has_panels && task.panels.total) {
-        if constexpr (detail::has_panels)
-          detail::visit_panels(task.walk.walked(), task.first, task.panels, begin, end, task.function);
-      } else {
-        task.walk.visit(task.first, begin, end, task.function);
-      }
-      end_stream();
-    }
-  } task;
-  for (int axis = 0; axis < axes; ++axis) {
-    if (extents[axis] == 0) return;
-    task.walk.extents[axis] = extents[axis];
-  }
-  for (int k = 0; k < count; ++k) {
-    task.walk.operands[k] = operands[k];
-    task.first[k] = operands[k].data;
-  }
-  task.walk.merge();
-  task.function = function;
-  const Size total = task.walk.total();
-  task.panels = detail::panels_of(task.walk.walked(), gathers);
-  if (total > grain && task.panels.total < 2) task.panels.total = 0;  // rows can be cut, panels cannot
-  const Size tasks = task.panels.total ? task.panels.total : total, of_grain = grain * tasks / total;
-  run_in_parallel(tasks, of_grain > 1 ? of_grain : 1, &Task::run, &task);
+  for (const Size extent : extents)
+    if (extent == 0) return;
+  detail::WalkMemory<axes, count> memory;
+  detail::Walk walk = memory.walk(extents, operands);
+  char* first[count];
+  for (int k = 0; k < count; ++k) first[k] = operands[k].data;
+  detail::run_rows(walk, first, grain, function);
 }
 
 }  // namespace opwright

@@ -1,9 +1,16 @@
 // Matrices transposed in memory: rows that lie across the lines of the caches are read, and written, line by line.
 #pragma once
 
+#include "opwright/once.h"
 #include "opwright/shim.h"
 
 namespace opwright::detail {
+
+#ifdef OPWRIGHT_APART
+// into[c][r] = from[r][c], for rows that are so many bytes apart, of items with 1, 2, 4 or 8 bytes.
+void transpose(int64_t item_bytes, const char* from, int64_t from_apart, char* into, int64_t into_apart, int64_t rows,
+               int64_t columns);
+#else
 
 template <class T>
 inline void transpose_one_by_one(const char* from, int64_t from_apart, char* into, int64_t into_apart, int64_t rows,
@@ -144,9 +151,8 @@ inline bool transpose(const char*, int64_t, char*, int64_t, int64_t, int64_t) {
 }
 #endif
 
-// into[c][r] = from[r][c], for rows that are so many bytes apart, of items with 1, 2, 4 or 8 bytes.
-__attribute__((noinline)) inline void transpose(int64_t item_bytes, const char* from, int64_t from_apart, char* into,
-                                                int64_t into_apart, int64_t rows, int64_t columns) {
+OPWRIGHT_ONCE void transpose(int64_t item_bytes, const char* from, int64_t from_apart, char* into, int64_t into_apart,
+                             int64_t rows, int64_t columns) {
 #if defined(__AVX512F__) && defined(__has_builtin) && __has_builtin(__builtin_shufflevector)
   if (item_bytes == 4 && transpose<uint32_t, Sixteen>(from, from_apart, into, into_apart, rows, columns)) return;
   if (item_bytes == 8 && transpose<uint64_t, Quarters>(from, from_apart, into, into_apart, rows, columns)) return;
@@ -159,5 +165,6 @@ __attribute__((noinline)) inline void transpose(int64_t item_bytes, const char* 
   if (item_bytes == 2) return transpose_one_by_one<uint16_t>(from, from_apart, into, into_apart, rows, columns);
   transpose_one_by_one<uint8_t>(from, from_apart, into, into_apart, rows, columns);
 }
+#endif
 
 }  // namespace opwright::detail

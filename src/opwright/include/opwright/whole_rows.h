@@ -47,11 +47,13 @@ struct SomeRows {
   Size count, apart, packed_apart;
 };
 
-// Copy some rows of an operand from memory into a buffer, or back. It is compiled for each number of axes, not of
-// operands.
-template <int inner>
-__attribute__((noinline)) void copy_rows(const Items& operand, const Size* strides, const Size* extents, Size length,
-                                         char* element, char* buffer, bool into_buffer, SomeRows some) {
+#ifdef OPWRIGHT_APART
+// Copy some rows of an operand, with `inner` axes, from memory into a buffer, or back.
+void copy_rows(const Items& operand, int inner, const Size* strides, const Size* extents, Size length, char* element,
+               char* buffer, bool into_buffer, SomeRows some);
+#else
+OPWRIGHT_ONCE void copy_rows(const Items& operand, int inner, const Size* strides, const Size* extents, Size length,
+                             char* element, char* buffer, bool into_buffer, SomeRows some) {
   const Size stride = strides[inner - 1];
   // Inner axes that are one axis of this operand, such as those along which it is one value repeated, are one run.
   Size run = extents[inner - 1];
@@ -63,7 +65,8 @@ __attribute__((noinline)) void copy_rows(const Items& operand, const Size* strid
     together = extents[last--];
     some = {together, operand.item_bytes, run * operand.item_bytes};
   }
-  Size index[inner] = {};
+  Size index[inner];
+  for (int axis = 0; axis <= last; ++axis) index[axis] = 0;
   for (Size done = 0; done < length; done += together * run) {
     char* const packed_run = buffer + done * operand.item_bytes;
     if (into_buffer) {
@@ -79,6 +82,7 @@ __attribute__((noinline)) void copy_rows(const Items& operand, const Size* strid
     }
   }
 }
+#endif
 
 // Rows of operands, in buffers if they are not contiguous.
 template <int inner, int count, bool gathers>
@@ -205,7 +209,7 @@ struct WholeRows {
   // The same for one row, or for some of them, in memory and in the buffer.
   void copy(int k, char* element, char* buffer, bool into_buffer, Size lanes = 1, Size apart = 0,
             Size packed_apart = 0) const {
-    copy_rows<inner>(operands[k], operands[k].strides, extents, length, element, buffer, into_buffer,
+    copy_rows(operands[k], inner, operands[k].strides, extents, length, element, buffer, into_buffer,
                      {lanes, apart, packed_apart});
   }
 };
