@@ -18,7 +18,7 @@ from opwright.errors import BuildFailed
 from opwright.settings import Settings
 from opwright.toolchain import build as build_module
 from opwright.toolchain.build import build, build_shared
-from opwright.toolchain.recipe import INCLUDE_DIRECTORY
+from opwright.toolchain.recipe import FOR_ROW_MAJOR, INCLUDE_DIRECTORY
 from opwright.toolchain.source import Source
 from tests.suite.nights import mostly_at_night
 from tests.toolchain.conftest import WriteScript, in_the_making, returning
@@ -240,9 +240,13 @@ def test_a_quick_build_is_silent(settings: Settings, monkeypatch: pytest.MonkeyP
 def test_what_kernels_share_is_compiled_once(settings: Settings, write_script: WriteScript) -> None:
     script = write_script()
     settings = replace(settings, compiler=str(script.path))
-    text = '#include "opwright/kernel.h"\n' + EXPORTED + " const void* f() { return (void*)&opwright::detail::run_rows; }\n"
+    text = (
+        '#include "opwright/kernel.h"\n'
+        + EXPORTED
+        + " const void* f() { return (void*)&opwright::detail::run_rows; }\n"
+    )
     for number in range(3):
-        (library,) = build([Source(f"kernel_{number}", text)], settings, flags=("-DOPWRIGHT_ROW_MAJOR",) * (number % 2))
+        (library,) = build([Source(f"kernel_{number}", text)], settings, flags=(FOR_ROW_MAJOR,) * (number % 2))
         assert ctypes.CDLL(str(library)).f() != 0
     assert script.calls("-c shared_by_kernels.cpp") == 1
     assert script.calls("shared_by_kernels.o") == 4

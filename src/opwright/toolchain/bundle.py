@@ -25,7 +25,7 @@ from opwright.toolchain.gpu.images import device_facts, host_flags
 from opwright.toolchain.gpu.nvrtc import SHIPPED_FLAGS
 from opwright.toolchain.process.jobs import Job, run_side_by_side
 from opwright.toolchain.process.notice import Notice
-from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests, object_recipe, recipe
+from opwright.toolchain.recipe import INCLUDE_DIRECTORY, Recipe, header_digests, linked_objects, object_recipe, recipe
 from opwright.toolchain.source import Source
 from opwright.toolchain.storage.cache import LibraryCache
 
@@ -74,10 +74,7 @@ def build_bundle(
     compiler = find_compiler(settings)
     headers = header_digests(INCLUDE_DIRECTORY)
     parts = {
-        level.name: [
-            object_recipe(source, compiler, _flags(compiler, level, bundle.namespace), headers)
-            for source in bundle.kernels
-        ]
+        level.name: linked_objects(bundle.kernels, compiler, _flags(compiler, level, bundle.namespace), headers)
         for level in bundle.levels
     }
     registering = (*_flags(compiler, bundle.levels[-1], bundle.namespace), *host_flags(settings))

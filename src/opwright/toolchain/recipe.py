@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -97,6 +97,14 @@ def shared_recipe(compiler: Compiler, headers: Mapping[str, str], flags: tuple[s
     """Say how to make the object of what kernels with such flags share."""
     own = (flag for flag in flags if flag != FOR_ROW_MAJOR)
     return object_recipe(_SHARED, compiler, (*compiler.flags, *own), headers)
+
+
+def linked_objects(
+    sources: Sequence[Source], compiler: Compiler, flags: tuple[str, ...], headers: Mapping[str, str]
+) -> list[Recipe]:
+    """Say how to make the parts of one library of kernels, with flags of one's own: what they share is the last one."""
+    kernels = [object_recipe(source, compiler, (_APART, *flags), headers) for source in sources]
+    return [*kernels, object_recipe(_SHARED, compiler, flags, headers)]
 
 
 def object_recipe(source: Source, compiler: Compiler, flags: tuple[str, ...], headers: Mapping[str, str]) -> Recipe:
