@@ -508,6 +508,132 @@ READS: dict[str, Read] = {
         "pm{i}.twice()",
         "pm{i}.v = value",
     ),
+    "module that is appended": Read(
+        "sq{i} = torch.nn.Sequential(torch.nn.Identity())", "len(sq{i})", "sq{i}.append(torch.nn.Tanh())"
+    ),
+    "layers one after the other": Read(
+        "ml{i} = torch.nn.ModuleList([torch.nn.Identity()])",
+        "sum((2.0 if isinstance(m, torch.nn.Identity) else 3.0) for m in ml{i})",
+        "ml{i}.append(torch.nn.Tanh())",
+    ),
+    "child of a module of one's own": Read(
+        "class Mo{i}(torch.nn.Module): pass\nmo{i} = Mo{i}(); mo{i}.a = torch.nn.Tanh()",
+        "len(list(mo{i}.children()))",
+        "mo{i}.b = torch.nn.Tanh()",
+    ),
+    "buffer that a module gets": Read(
+        "bu{i} = torch.nn.ReLU()",
+        "(2.0 if hasattr(bu{i}, 'mask') else {v})",
+        "bu{i}.register_buffer('mask', torch.ones(2))",
+    ),
+    "getattr by another name": Read(
+        "gx{i} = getattr; gy{i} = types.SimpleNamespace(scale={v}); gz{i} = 'ale'",
+        "gx{i}(gy{i}, 'sc' + gz{i})",
+        "gy{i}.scale = value",
+    ),
+    "getattr in a partial": Read(
+        "ga{i} = types.SimpleNamespace(scale={v}); gb{i} = functools.partial(getattr, ga{i}); gc{i} = 'scale'",
+        "gb{i}(gc{i})",
+        "ga{i}.scale = value",
+    ),
+    "method by a computed name": Read(
+        "import operator\nmk{i} = {v}\nclass Mn{i}:\n    def scale(self): return mk{i}\nmn{i} = Mn{i}()",
+        "operator.methodcaller('sc' + 'ale')(mn{i})",
+        "global mk{i}; mk{i} = value",
+    ),
+    "attribute in a text": Read(
+        "at{i} = types.SimpleNamespace(scale={v}); au{i} = '{{0.scale}}'",
+        "float(au{i}.format(at{i}))",
+        "at{i}.scale = value",
+    ),
+    "class around a function": Read(
+        "class Cx{i}:\n    scale = {v}\n    @staticmethod\n    def get(): return __class__.scale\ncx{i} = Cx{i}.get",
+        "cx{i}()",
+        "cx{i}.__closure__[0].cell_contents.scale = value",
+    ),
+    "special method of a list": Read("sl{i} = [1]\nsm{i} = sl{i}.__len__", "sm{i}()", "sl{i}.append(value)"),
+    "special method of an object": Read(
+        "so{i} = types.SimpleNamespace(scale={v}); sp{i} = so{i}.__getattribute__",
+        "sp{i}('scale')",
+        "so{i}.scale = value",
+    ),
+    "special method of a function": Read(
+        "sv{i} = {v}\ndef sf{i}(): return sv{i}\nsc{i} = sf{i}.__call__", "sc{i}()", "global sv{i}; sv{i} = value"
+    ),
+    "generic class": Read(
+        "import typing\nclass Ge{i}(typing.Generic[typing.TypeVar('T')]): scale = {v}\nge{i} = Ge{i}[int]",
+        "ge{i}.scale",
+        "Ge{i}.scale = value",
+    ),
+    "generic class of Python's": Read(
+        "class Gf{i}:\n    scale = {v}\n    __class_getitem__ = classmethod(types.GenericAlias)\ngf{i} = Gf{i}[int]",
+        "gf{i}().scale",
+        "Gf{i}.scale = value",
+    ),
+    "attribute of a partial": Read(
+        "ap{i} = functools.partial(max, 1); ap{i}.scale = {v}", "ap{i}.scale", "ap{i}.scale = value"
+    ),
+    "attribute of a cached function": Read(
+        "@functools.cache\ndef ac{i}(): return 1.0\nac{i}.scale = {v}", "ac{i}.scale", "ac{i}.scale = value"
+    ),
+    "attribute of a logger": Read(
+        "import logging\nal{i} = logging.getLogger('al{i}'); al{i}.scale = {v}", "al{i}.scale", "al{i}.scale = value"
+    ),
+    "attribute of an array of a class": Read(
+        "class Aa{i}(numpy.ndarray): pass\naa{i} = numpy.zeros(2).view(Aa{i}); aa{i}.scale = {v}",
+        "aa{i}.scale",
+        "aa{i}.scale = value",
+    ),
+    "method of an array of a class": Read(
+        "ag{i} = {v}\nclass Am{i}(numpy.ndarray):\n    def scale(self): return ag{i}\n"
+        "am{i} = numpy.zeros(2).view(Am{i})",
+        "am{i}.scale()",
+        "global ag{i}; ag{i} = value",
+    ),
+    "attribute of a weak reference": Read(
+        "import weakref\nclass Wk{i}(weakref.ref): pass\nwk{i} = Wk{i}(Wk{i}); wk{i}.scale = {v}",
+        "wk{i}.scale",
+        "wk{i}.scale = value",
+    ),
+    "attribute of a property": Read(
+        "class Pp{i}(property):\n    def __get__(self, of, cls): return self if of is None else self.k\n"
+        "class Pq{i}:\n    scale = Pp{i}()\npq{i} = Pq{i}(); Pq{i}.scale.k = {v}",
+        "pq{i}.scale",
+        "Pq{i}.scale.k = value",
+    ),
+    "dict behind the first of a chain": Read(
+        "ch{i} = collections.ChainMap({{'a': 1.0}}, {{'a': {v}}})", "ch{i}.maps[1]['a']", "ch{i}.maps[1]['a'] = value"
+    ),
+    "base that a class gets": Read(
+        "class Ba{i}: pass\nclass Bb{i}: pass\nclass Bc{i}(Ba{i}): pass\nbc{i} = Bc{i}()",
+        "(2.0 if isinstance(bc{i}, Bb{i}) else {v})",
+        "Bc{i}.__bases__ = (Ba{i}, Bb{i})",
+    ),
+    "subclass that a class gets": Read(
+        "class Su{i}: pass", "len(Su{i}.__subclasses__())", "global kept{i}; kept{i} = type('Sv', (Su{i},), {{}})"
+    ),
+    "attribute of a subclass": Read(
+        "class Sw{i}: pass\nclass Sx{i}(Sw{i}): scale = {v}",
+        "sum(each.scale for each in Sw{i}.__subclasses__())",
+        "Sx{i}.scale = value",
+    ),
+    "operator that is an object": Read(
+        "class Oo{i}:\n    v = {v}\n    def __call__(self, *given): return self.v\n"
+        "class Op{i}:\n    __mul__ = Oo{i}()\nop{i} = Op{i}()",
+        "(op{i} * 2)",
+        "Op{i}.__mul__.v = value",
+    ),
+    "class that an object says it is of": Read(
+        "ic{i} = int\nclass Is{i}:\n    @property\n    def __class__(self): return ic{i}\nis{i} = Is{i}()",
+        "(2.0 if isinstance(is{i}, int) else {v})",
+        "global ic{i}; ic{i} = str",
+    ),
+    "built-ins of a function": Read(
+        "bs{i} = {{'__builtins__': {{'len': lambda value: {v}}}}}\nexec('def get(): return len(1)', bs{i})\n"
+        "bg{i} = bs{i}['get']",
+        "bg{i}()",
+        "bs{i}['__builtins__']['len'] = lambda _: value",
+    ),
 }  # fmt: skip
 
 

@@ -69,7 +69,8 @@ class World:
         def walk(guard: Guard, parent: Any) -> None:
             with contextlib.suppress(Exception):
                 value = _FETCHES[guard.fetch](parent, guard.key)
-                for each in (value, *_behind(value)):
+                is_of_others = isinstance(value, type) and not self.is_own(value)
+                for each in (value, *(() if is_of_others else _behind(value))):
                     if self.is_own(each) or each is torch.Tensor:
                         found.setdefault(id(each), each)
                 for inner in guard.guards:

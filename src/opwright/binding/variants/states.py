@@ -13,7 +13,14 @@ from opwright.toolchain.process.forks import Lock
 from opwright.tracing.outside.guard import Guard, are_distinct, facts_of, first_failing, values_in_slots
 from opwright.tracing.outside.hazards import ImportedMeanwhile, OutsideUnknown, refusing, telling
 from opwright.tracing.outside.plain import are_same
-from opwright.tracing.outside.ran import Codes, RanMore, keeping_to, left_out, number_of_a_trace
+from opwright.tracing.outside.ran import (
+    Codes,
+    RanMore,
+    keeping_to,
+    left_out,
+    number_of_a_trace,
+    running_no_other,
+)
 from opwright.tracing.outside.reach import Reads, reads_of
 from opwright.tracing.outside.unasked import ABSENT
 
@@ -135,6 +142,8 @@ class State:
             )
         try:
             watched = telling(reference, self.reads.unordered, self._go_unrecorded)
+            if self.reads.ran is None and self.reads.noted is not None:
+                watched = running_no_other(self.reads.noted, watched)
             derived = derive(refusing(watched, self.reads.hazards))
         except ImportedMeanwhile as imported:
             raise OutsideMoved(imported.fact, hint=imported.hint) from None

@@ -10,16 +10,20 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
+import os
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from opwright.errors import NoKernel, Place
-from opwright.tracing.outside.purity import is_installed
+from opwright.package import PACKAGE
+from opwright.tracing.outside.hazards import OutsideUnknown
+from opwright.tracing.outside.purity import LIBRARIES, is_installed
 from opwright.tracing.trace_functions import TraceFunction, in_front
 
 Codes = frozenset[str]
+_NOT_OF_USERS = (*LIBRARIES, f"{PACKAGE}{os.sep}")
 _KEEPS_TO_NONE = "opwright_keeps_to_none"
 Derived = TypeVar("Derived")
 
@@ -103,6 +107,34 @@ def keeping_to(codes: Codes, searched: Codes, number: int, function: Callable[..
         return result
 
     setattr(watched, _KEEPS_TO_NONE, not codes)
+    return watched
+
+
+def running_no_other(noted: frozenset[types.CodeType], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function so that a call raises which runs code of the user's whose reads are not guarded.
+
+    Python finds much of what it runs by itself, such as `keys` in `g(**config)` or `_missing_` of an enum.
+
+    Raises:
+        OutsideUnknown: At such a call.
+    """
+    if not noted:  # a function of a library, without code of the user's
+        return function
+
+    @functools.wraps(function)
+    def watched(*arguments: Any) -> Any:
+        with _functions_run() as run:
+            result = function(*arguments)
+        for code in run.values():
+            if code not in noted and not code.co_filename.startswith(_NOT_OF_USERS) and code.co_name != "__del__":
+                raise OutsideUnknown(
+                    f"{getattr(function, '__name__', type(function).__name__)} runs {code.co_qualname}, to which "
+                    "nothing leads that can be compared",
+                    place=Place(code.co_filename, code.co_firstlineno),
+                    hint="call it by its name",
+                )
+        return result
+
     return watched
 
 

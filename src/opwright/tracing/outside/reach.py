@@ -10,6 +10,7 @@ import operator
 import pathlib
 import threading
 import types
+import typing
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
@@ -40,6 +41,7 @@ class Reads:
         searched: Of these, those that it has found.
         names: The names of attributes in code that was searched.
         unordered: Lines that make sets; a trace that runs one has no record.
+        noted: The code whose reads are guarded; None if more may run.
         may_ask_for_identity: Whether code that was searched asks whether two values are one object.
     """
 
@@ -50,6 +52,7 @@ class Reads:
     searched: Codes | None = None
     names: frozenset[str] = frozenset()
     unordered: tuple[Hazard, ...] = ()
+    noted: frozenset[types.CodeType] | None = None
     may_ask_for_identity: bool = False
 
 
@@ -114,8 +117,9 @@ def _walked(root: Any, make: Callable[[frozenset[str], bool, frozenset[str]], Wa
         walk = make(names, is_dynamic, asked)
         guard = with_tensor_methods(walk, walk.describe(root, way), way)
         if walk.met_names <= names and walk.met_asked <= asked and walk.met_dynamic == is_dynamic:
-            more = walk.ran, walk.searched(), names, tuple(walk.unordered), walk.may_ask_for_identity()
-            return Reads(guard, walk.every_hazard(), walk.layers, *more)
+            searched = walk.ran, walk.searched(), names
+            more = tuple(walk.unordered), walk.noted(), walk.may_ask_for_identity()
+            return Reads(guard, walk.every_hazard(), walk.layers, *searched, *more)
         names, asked, is_dynamic = names | walk.met_names, asked | walk.met_asked, walk.met_dynamic
 
 
@@ -130,8 +134,8 @@ def _rule_for(value: Any) -> Follow:
 
 
 _NAMED = (
-    *(types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType, types.GenericAlias),
-    *(types.UnionType, numpy.ufunc, OpOverload, OpOverloadPacket, _OpNamespace),
+    *(types.MethodDescriptorType, types.WrapperDescriptorType, types.UnionType),
+    *(numpy.ufunc, OpOverload, OpOverloadPacket, _OpNamespace),
 )
 # A subclass of a container is an object with members.
 _EXACTLY: Mapping[type, Follow] = {
@@ -145,27 +149,28 @@ _EXACTLY: Mapping[type, Follow] = {
     frozenset: containers.unordered,
     collections.deque: containers.unordered,
     types.MappingProxyType: containers.view,
-    collections.ChainMap: containers.view,
+    collections.ChainMap: containers.chain,
 }
 _KINDS: tuple[tuple[Any, Callable[..., Guard]], ...] = (
     (types.FunctionType, functions.function),
     (types.MethodType, functions.method),
-    ((types.BuiltinFunctionType, type(numpy.stack)), functions.builtin),
+    ((types.BuiltinFunctionType, types.MethodWrapperType, type(numpy.stack)), functions.builtin),
+    ((types.GenericAlias, type(typing.List[int])), classes.alias),  # noqa: UP006 - the class of `Holder[int]`
     ((staticmethod, classmethod), functions.wrapper),
-    (functools._lru_cache_wrapper, functions.cached),
-    ((functools.partial, functools.partialmethod), functions.partial),
+    (functools._lru_cache_wrapper, objects.with_attributes(functions.cached)),
+    ((functools.partial, functools.partialmethod), objects.with_attributes(functions.partial)),
     ((operator.itemgetter, operator.attrgetter, operator.methodcaller), functions.getter),
-    (property, classes.property_of),
-    (functools.cached_property, classes.cached_property),
-    (logging.Logger, objects.logger),
-    (pathlib.Path, objects.path),
+    (property, objects.with_attributes(classes.property_of)),
+    (functools.cached_property, objects.with_attributes(classes.cached_property)),
+    (logging.Logger, objects.with_attributes(objects.logger)),
+    (pathlib.Path, objects.with_attributes(objects.path)),
     ((type(threading.Lock()), type(threading.RLock())), objects.lock),
-    (weakref.ref, objects.weak_reference),
+    (weakref.ref, objects.with_attributes(objects.weak_reference)),
     (types.ModuleType, classes.module),
     (type, classes.class_called),
     (torch.Tensor, objects.tensor),
     (torch.nn.Module, layers.layer),
-    (numpy.ndarray, objects.array),
+    (numpy.ndarray, objects.with_attributes(objects.array)),
     (ContextVar, objects.context_variable),
     (_NAMED, Walk.same),
 )

@@ -16,7 +16,7 @@ from typing import Any
 
 from opwright.errors import Place
 from opwright.tracing.outside.code.identity import comparisons
-from opwright.tracing.outside.code.instructions import Lines, Named, codes_in, named_by
+from opwright.tracing.outside.code.instructions import FIELDS, Lines, Named, codes_in, named_by
 from opwright.tracing.outside.guard import Check, Fetch, Guard
 from opwright.tracing.outside.hazards import Hazard
 from opwright.tracing.outside.plain import computes_in_decimal, decimal_settings, is_plain, spelled
@@ -125,7 +125,9 @@ class Walk:
     met_dynamic: bool = False
     _noted: dict[types.CodeType, Named] = field(default_factory=dict)
     _unread: list[tuple[str, str]] = field(default_factory=list)
-    _entered: list[Any] = field(default_factory=list)
+    _entered: list[tuple[Any, Way]] = field(default_factory=list)
+    _in_reader: dict[int, list[str | int]] = field(default_factory=dict)
+    _again: list[tuple[int, Way]] = field(default_factory=list)
     _values: int = 0
 
     @property
@@ -139,16 +141,26 @@ class Walk:
         if way.short in self.frozen:
             return self.guard(way, Check.NOTHING, None, spelled(value) if is_plain(value) else None)
         if is_plain(value):
+            self._note_fields(value)
             return self.guard(way, Check.PLAIN, value, spelled(value), self.decimals(value, way))
         if self._values > self.most_values:
             return self.unknown(value, way, f"more than {self.most_values} values")
-        if id(value) in self.known or any(value is entered for entered in self._entered):
+        if id(value) in self.known or any(value is entered for entered, _ in self._entered):
+            self.meets_again(value, way)
             return self.guard(way, Check.IDENTITY, value, "again")
-        self._entered.append(value)
+        self._entered.append((value, way))
         try:
             return self.follow(value)(self, value, way)
         finally:
             self._entered.pop()
+
+    def _note_fields(self, value: Any) -> None:
+        """Note the attributes that a text names, as `"{0.scale}"` does in `TEXT.format(config)`."""
+        if isinstance(value, tuple):
+            for member in value:
+                self._note_fields(member)
+        elif isinstance(value, str) and "{" in value:
+            self.met_names.update(FIELDS.findall(value))
 
     def decimals(self, value: Any, way: Way) -> Iterator[Guard]:
         """The guard of the settings for decimal numbers, where a value is one."""
@@ -175,6 +187,7 @@ class Walk:
         """A value that cannot be compared: a trace must not read it, so records on disk ignore it."""
         fact = f"{way.label}, {what or f'a {type(value).__name__}'}"
         if not self.is_of_module:
+            self._note_in_readers(way, fact)
             self.hazards.append(Hazard(way.code, way.lines, fact))
             return self.guard(way, Check.IDENTITY, value, "not read")
         if way.lines:
@@ -182,6 +195,24 @@ class Walk:
         else:
             self._unread.append((way.attribute, fact))
         return self.guard(way, Check.NOTHING, None, "not read")  # which would keep the value alive
+
+    def meets_again(self, value: Any, way: Way) -> None:
+        """Note that a value whose guards stand elsewhere is met on another way: its hazards are on these lines, too."""
+        self._note_in_readers(way, id(value))
+        self._again.append((id(value), way))
+
+    def _note_in_readers(self, way: Way, what: str | int) -> None:
+        """Note a hazard, or a value that is met again, in the values that the same lines read."""
+        for value, entry in self._entered:
+            if entry.code is way.code and entry.lines == way.lines:
+                self._in_reader.setdefault(id(value), []).append(what)
+
+    def _facts_in(self, value: int, seen: set[int]) -> Iterator[str]:
+        """What cannot be compared in a value."""
+        if value not in seen:
+            seen.add(value)
+            for what in self._in_reader.get(value, ()):
+                yield from (what,) if isinstance(what, str) else self._facts_in(what, seen)
 
     def most_members(self) -> int:
         """How many members of a container are compared."""
@@ -195,7 +226,10 @@ class Walk:
             for code, found in self._noted.items()
             if (lines := found.lines.get(attribute, frozenset()) | found.computed)
         )
-        return (*self.hazards, *named)
+        again = (
+            Hazard(way.code, way.lines, fact) for value, way in self._again for fact in self._facts_in(value, set())
+        )
+        return (*self.hazards, *named, *again)
 
     def note(self, code: types.CodeType) -> Named:
         """Remember the names in some code."""
@@ -226,6 +260,12 @@ class Walk:
             if self.ran is None
             else frozenset(spelled_code(each) for code in self._noted for each in codes_in(code))
         )
+
+    def noted(self) -> frozenset[types.CodeType] | None:
+        """The code whose reads are guarded, with that of functions defined inside; None if some values are frozen."""
+        if self.frozen:  # their methods are part of what is constant
+            return None
+        return frozenset(each for code in self._noted for each in codes_in(code))
 
     def may_ask_for_identity(self) -> bool:
         """Whether code that was searched asks whether two values are one object."""

@@ -24,9 +24,9 @@ _ENVIRONMENT_IN_BYTES = frozenset({"environb", "getenvb"})
 _LONGEST_LOOKUP = 4  # instructions behind the name: `get`, the key, a default, the call
 _VALUES = ("LOAD_CONST", "LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "LOAD_SMALL_INT")
 # Code with one of these names may read an attribute whose name is in no instruction.
-_DYNAMIC = frozenset({
-    "getattr", "hasattr", "vars", "__dict__", "attrgetter", "__getattribute__", "fields", "asdict", "astuple",
-    "getmembers", "getattr_static", "__getstate__",
+DYNAMIC = frozenset({
+    "getattr", "hasattr", "vars", "__dict__", "attrgetter", "methodcaller", "__getattribute__", "fields", "asdict",
+    "astuple", "getmembers", "getattr_static", "__getstate__",
 })  # fmt: skip
 _BY_NAME = frozenset({"getattr", "hasattr"})  # of these, those that take the name
 # Code with one of these names or instructions may call methods that it does not name.
@@ -38,7 +38,7 @@ _IMPLIES: Mapping[str, frozenset[str]] = {
         "__getnewargs_ex__", "__init__", "__new__"})),
     **dict.fromkeys(("type", "__class__", "cls", "replace"), frozenset({"__init__", "__new__", "__post_init__"})),
 }  # fmt: skip
-_FIELDS = re.compile(r"\.([^\W\d]\w*)")  # attributes in `"{0.scale}".format(config)`
+FIELDS = re.compile(r"\.([^\W\d]\w*)")  # attributes in `"{0.scale}".format(config)`
 _CATCHING = frozenset({"AttributeError", "Exception", "BaseException", "suppress"})
 
 
@@ -125,7 +125,7 @@ class _Found:
             self._attributes.add(name)
             _add(self._lines, name, line)
         elif kind == "LOAD_CONST" and isinstance(name, str):
-            texts = [name, *(_FIELDS.findall(name) if "{" in name else ())]
+            texts = [name, *(FIELDS.findall(name) if "{" in name else ())]
             self._strings.update(texts)
             for text in texts:
                 _add(self._lines, text, line)
@@ -143,7 +143,7 @@ class _Found:
             self._attributes |= _IMPLIES["%"]
         if kind not in _ATTRIBUTES | _GLOBALS | _CELLS or kind == "IMPORT_FROM":
             return
-        if name in _DYNAMIC and not (name in _BY_NAME and _names_a_constant(following)):
+        if name in DYNAMIC and not (name in _BY_NAME and _names_a_constant(following)):
             self._computed |= {line}
         if name in _ENVIRONMENT_IN_BYTES:
             self._unknown |= {line}
@@ -175,7 +175,7 @@ class _Found:
 
     def named(self) -> Named:
         named = self._attributes | self._globals.keys()
-        is_dynamic = self._is_dynamic or not _DYNAMIC.isdisjoint(named)
+        is_dynamic = self._is_dynamic or not DYNAMIC.isdisjoint(named)
         return Named(
             self._globals,
             self._cells,

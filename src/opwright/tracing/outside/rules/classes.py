@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import enum
 import functools
 import operator
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 
 from opwright.settings import reads_environment
+from opwright.tracing.outside.code.instructions import DYNAMIC
 from opwright.tracing.outside.guard import Check, Fetch, Guard
 from opwright.tracing.outside.plain import computes_in_decimal, is_plain
 from opwright.tracing.outside.purity import answers_otherwise, asks_torch, holds_constants, is_installed, is_own
@@ -30,8 +32,7 @@ _BESIDE_FORWARD = frozenset({
 _AT_CONSTRUCTION = frozenset({"__init__", "__new__", "__post_init__"})
 _NEVER_ASKED = frozenset({
     "__repr__", "__str__", "__format__", "__del__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__",
-    "__dict__",
-    "__weakref__", "__doc__", "__module__", "__subclasshook__", "__class__", "__sizeof__",
+    "__dict__", "__weakref__", "__doc__", "__module__", "__sizeof__",
     "__annotations__", "__qualname__", "__dataclass_fields__", "__dataclass_params__", "__slots__",
     "__static_attributes__", "__firstlineno__", "__orig_bases__", "__parameters__", "__abstractmethods__",
     "__slotnames__", "_abc_impl", "__dir__", "__copy__", "__deepcopy__", "__annotate__", "__annotations_cache__",
@@ -114,6 +115,7 @@ def class_called(walk: Walk, value: Any, way: Way) -> Guard:
 def class_of(walk: Walk, value: Any, way: Way, also: frozenset[str] = frozenset()) -> Guard:
     """A class: members that are named, and methods that Python or torch calls without naming them."""
     if is_installed(value.__module__):
+        walk.met_dynamic = walk.met_dynamic or value.__name__ in DYNAMIC  # `operator.attrgetter` by another name
         if answers_otherwise(value):
             return walk.unknown(value, way, f"what {value.__name__} gives")
         inside = (*_forward_of(walk, value, way), *walk.decimals(value, way), *registered_with(walk, value, way))
@@ -133,7 +135,54 @@ def class_of(walk: Walk, value: Any, way: Way, also: frozenset[str] = frozenset(
     if not is_installed(type(value).__module__):
         inner.append(class_of(walk, type(value), way.to(Fetch.VIA, type, f"class of {way.label}")))
     inner += registered_with(walk, value, way)
+    inner.append(_bases(walk, value, way))
+    if isinstance(value, enum.EnumMeta):
+        inner.append(_members_of_enum(walk, value, way))
+    if "__subclasses__" in walk.names:
+        derived = walk.describe(_derived(value), way.to(Fetch.VIA, _derived, f"subclasses of {way.label}"))
+        inner.append(derived)
+    _note_members_of_protocol(walk, value)
     return walk.guard(way, Check.IDENTITY, value, f"class {value.__module__}.{value.__qualname__}", inner)
+
+
+def alias(walk: Walk, value: Any, way: Way) -> Guard:
+    """A generic class with arguments, such as `Holder[int]`, which hands on what it is asked for."""
+    origin = walk.describe(value.__origin__, way.to(Fetch.MEMBER, "__origin__", way.label))
+    return walk.guard(way, Check.IDENTITY, value, repr(value), (origin,))
+
+
+def _bases(walk: Walk, value: type, way: Way) -> Guard:
+    """The bases of a class, to which `C.__bases__ = (...)` may add one."""
+    order = _order(value)
+    told = " ".join(f"{base.__module__}.{base.__qualname__}" for base in order)
+    return walk.guard(way.to(Fetch.OF_CLASS, _order, f"bases of {way.label}"), Check.IDENTITY, order, told)
+
+
+def _members_of_enum(walk: Walk, value: enum.EnumMeta, way: Way) -> Guard:
+    """The members of an enum that hold something which may change, as `for each in Mode` finds them without a name."""
+    inside = way.to(Fetch.ATTRIBUTE, "_member_map_", f"members of {way.label}")
+    held = [(name, each) for name, each in value._member_map_.items() if not is_plain(each._value_)]
+    inner = [walk.describe(each, inside.to(Fetch.ITEM, name, f"{way.short}.{name}")) for name, each in held]
+    return walk.guard(inside, Check.TYPE, dict, "members", inner)
+
+
+def _order(cls: type) -> tuple[type, ...]:
+    return type.__dict__["__mro__"].__get__(cls)  # type: ignore[no-any-return]  # also where a metaclass hides it
+
+
+def _derived(cls: type) -> tuple[type, ...]:
+    return tuple(type.__subclasses__(cls))
+
+
+def _note_members_of_protocol(walk: Walk, value: type) -> None:
+    """Note the attributes that `isinstance` asks for where a class is a protocol."""
+    if not vars(value).get("_is_protocol"):
+        return
+    for base in _order(value):
+        if not is_installed(base.__module__):
+            names = {*vars(base), *vars(base).get("__annotations__", ())} - _NEVER_ASKED
+            walk.met_names |= names
+            walk.met_asked |= names
 
 
 def _forward_of(walk: Walk, value: type, way: Way) -> Iterator[Guard]:
@@ -149,11 +198,11 @@ def _counting(walk: Walk, value: Any, also: frozenset[str]) -> Iterator[tuple[An
     met = set[str]()
     for cls in value.__mro__:
         for name, member in () if is_installed(cls.__module__) else sorted(vars(cls).items()):
-            is_function = isinstance(member, (types.FunctionType, staticmethod, classmethod))
+            is_asked = callable(member) or hasattr(type(member), "__get__")
             is_implied = name in also or (name.startswith("__") and name not in _AT_CONSTRUCTION | _NEVER_ASKED)
             may_be_asked = walk.every_name and name not in _NEVER_ASKED and not is_own(type(member).__module__)
             is_named = name in walk.names or may_be_asked
-            if (is_named and name not in _OF_PYTHON) or (is_function and (is_implied or is_called(name))):
+            if (is_named and name not in _OF_PYTHON) or (is_asked and (is_implied or is_called(name))):
                 yield cls if name in met else value, name, name in met
         met |= vars(cls).keys()
 

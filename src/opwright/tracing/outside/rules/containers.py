@@ -88,6 +88,12 @@ def _is_class(value: Any) -> bool:
 
 
 def view(walk: Walk, value: Any, way: Way) -> Guard:
-    """A read-only dict, or a chain of several."""
+    """A read-only dict."""
     inner = walk.describe(dict(value), way.to(Fetch.VIA, dict, way.label))
+    return walk.guard(way, Check.TYPE, type(value), type(value).__name__, (inner,))
+
+
+def chain(walk: Walk, value: collections.ChainMap[Any, Any], way: Way) -> Guard:
+    """A chain of dicts: each of them, as code may ask for one behind the first."""
+    inner = walk.describe(value.maps, way.to(Fetch.MEMBER, "maps", f"dicts of {way.label}"))
     return walk.guard(way, Check.TYPE, type(value), type(value).__name__, (inner,))

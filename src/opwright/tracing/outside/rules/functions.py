@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from opwright.settings import variable
-from opwright.tracing.outside.code.instructions import Lines, Named, named_by, used_constants
+from opwright.tracing.outside.code.instructions import DYNAMIC, Lines, Named, named_by, used_constants
 from opwright.tracing.outside.code.unordered import ASKING
 from opwright.tracing.outside.foreign import read_deep_inside
 from opwright.tracing.outside.guard import Check, Fetch, Guard
@@ -30,6 +30,7 @@ from opwright.tracing.outside.purity import (
 )
 from opwright.tracing.outside.ran import spelled_code
 from opwright.tracing.outside.rules import containers
+from opwright.tracing.outside.rules.classes import class_of
 from opwright.tracing.outside.unasked import ABSENT, content
 from opwright.tracing.outside.walk import Walk, Way
 
@@ -87,7 +88,9 @@ def _closure(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
         found = content(cell)
         if found is ABSENT:
             yield walk.guard(way, Check.IDENTITY, ABSENT, None)
-        elif name != "__class__" and way.lines:
+        elif name == "__class__" and way.lines:  # what `super()` looks for is guarded with the class of `self`
+            yield class_of(walk, found, way)
+        elif way.lines:
             yield _by_name(walk, found, way, named.used.get(name, frozenset()))
 
 
@@ -102,12 +105,13 @@ def _by_name(walk: Walk, value: Any, way: Way, used: Lines) -> Guard:
 
 def _globals(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
     code, inner, built_in = value.__code__, [], []
+    every_built_in = value.__builtins__
     for name, lines in sorted(named.globals.items()):
         way = Way(Fetch.ITEM, name, f"global '{name}'", code, lines)
         if name in value.__globals__:
             inner.append(_by_name(walk, value.__globals__[name], way, named.used.get(name, frozenset())))
             continue
-        found = getattr(builtins, name, ABSENT)
+        found = every_built_in.get(name, ABSENT)
         fact = None if found in (hash, id) else "nothing"  # what these give is another number in another process
         inner.append(walk.guard(way, Check.IDENTITY, ABSENT, fact))
         built_in.append(_built_in(walk, found, replace(way, label=f"built-in '{name}'")))
@@ -116,7 +120,7 @@ def _globals(walk: Walk, value: Any, named: Named) -> Iterator[Guard]:
     way = Way(Fetch.GLOBALS, None, "globals", code, frozenset())
     yield walk.guard(way, Check.TYPE, dict, "globals", inner)
     if built_in:
-        way = Way(Fetch.KNOWN, vars(builtins), "built-ins", code, frozenset())
+        way = Way(Fetch.KNOWN, every_built_in, "built-ins", code, frozenset())
         yield walk.guard(way, Check.TYPE, dict, "built-ins", built_in)
 
 
@@ -229,6 +233,7 @@ def _answer(walk: Walk, value: Any, way: Way) -> Guard:
 def builtin(walk: Walk, value: Any, way: Way) -> Guard:
     """A builtin function, perhaps a method of some object, such as `scales.get`."""
     owner = getattr(value, "__self__", None)
+    walk.met_dynamic = walk.met_dynamic or value.__name__ in DYNAMIC  # by another name than its own
     if answers_otherwise(value):
         return walk.unknown(value, way, f"the answer of {value.__name__}")
     if owner is None or isinstance(owner, types.ModuleType):

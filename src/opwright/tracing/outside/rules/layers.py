@@ -33,6 +33,7 @@ _HOOKS = frozenset(name for name in _OF_TORCH if name.endswith("_hooks"))
 _RUN_BY_CALLS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _GLOBAL_HOOKS = tuple(name for name in vars(torch_module) if name.startswith("_global_") and name.endswith("_hooks"))
 _CALLED = ("forward", "_call_impl", "_wrapped_call_impl")  # by Python, where a module is called
+_CALLING = ("__call__", "_call_impl", "_wrapped_call_impl", "__getattr__")
 _PARTS = ("_parameters", "_buffers", "_modules")
 
 
@@ -45,23 +46,30 @@ def layer(walk: Walk, value: Any, way: Way) -> Guard:
         wanted = {name for name in held if not name.startswith("_")}
     else:
         wanted = {"training", *walk.counting(held)} - {*_PARTS}
-    inner = [_class(walk, cls, way)]
+    inner = [_class(walk, cls, way), *_calling(walk, way)]
     for name in sorted(wanted | (_HOOKS & held.keys())):
         inner.append(walk.describe(held[name], way.member(Fetch.ATTRIBUTE, name)))
     inside = way.to(Fetch.ATTRIBUTE, "__dict__", way.label)
     inner.append(walk.guard(inside, Check.TYPE, dict, "attributes", _hiding(walk, value, way)))
-    for part in ("_parameters", "_buffers"):
-        tensors = [_presence(walk, each, way.member(Fetch.ITEM, name)) for name, each in held[part].items()]
-        inside = way.to(Fetch.ATTRIBUTE, part, f"{part} of {way.label}")
-        inner.append(walk.guard(inside, Check.TYPE, type(held[part]), part, tensors))
-    children = [walk.describe(child, way.member(Fetch.ITEM, name)) for name, child in value._modules.items()]
-    inside = way.to(Fetch.ATTRIBUTE, "_modules", f"children of {way.label}")
-    inner.append(walk.guard(inside, Check.TYPE, type(value._modules), "children", children))
+    inner += [_part(walk, held, part, way, Fetch.ATTRIBUTE) for part in _PARTS]
     return walk.guard(way, Check.TYPE, cls, cls.__qualname__, inner)
 
 
 def _class(walk: Walk, cls: type, way: Way) -> Guard:
     return class_of(walk, cls, way.to(Fetch.VIA, type, f"class of {way.label}"))
+
+
+def _calling(walk: Walk, way: Way) -> Iterator[Guard]:
+    """What runs where a module is called, which libraries exchange for all modules; once in a walk."""
+    if "calls of modules" in walk.known:
+        return
+    walk.known.add("calls of modules")
+    inside = way.to(Fetch.KNOWN, torch.nn.Module, "torch.nn.Module")
+    inner = []
+    for name in _CALLING:
+        method = inside.to(Fetch.METHOD, name, f"'{name}' of torch.nn.Module")
+        inner.append(walk.describe(vars(torch.nn.Module)[name], method))
+    yield walk.guard(inside, Check.IDENTITY, torch.nn.Module, "torch.nn.Module", inner)
 
 
 def _hiding(walk: Walk, value: Any, way: Way) -> list[Guard]:
@@ -71,9 +79,11 @@ def _hiding(walk: Walk, value: Any, way: Way) -> list[Guard]:
     return [walk.nothing(way.member(Fetch.ITEM, name)) for name in sorted((walk.asked | of_class) - held.keys())]
 
 
-def _presence(walk: Walk, value: Any, way: Way) -> Guard:
-    """Whether there is a tensor; a function that uses it has no kernels."""
-    return walk.describe(value, way) if value is None else walk.guard(way, Check.NOTHING, None, "a tensor")
+def _held_in_part(walk: Walk, value: Any, way: Way) -> Guard:
+    """A tensor or a child; a function that uses tensors which are no arguments has no kernels."""
+    if walk.layers is None and isinstance(value, torch.Tensor):
+        return walk.guard(way, Check.NOTHING, None, "a tensor")
+    return walk.describe(value, way)
 
 
 def _served(walk: Walk, layers: Layers, value: Any, way: Way) -> Guard:
@@ -84,10 +94,11 @@ def _served(walk: Walk, layers: Layers, value: Any, way: Way) -> Guard:
     is_known, slot = _slot(layers, value)
     expected, fact = (cls, slot), f"{cls.__qualname__} in {slot}"
     if is_known:
+        walk.meets_again(value, way)
         return walk.guard(way, Check.SLOT, expected, fact)
     is_open = is_installed(cls.__module__) or walk.every_name
     named = held.keys() if is_open else {"training", "forward", *walk.counting(held)} & held.keys()
-    inner = [_part(walk, held, part, way) for part in _PARTS]
+    inner = [_part(walk, held, part, way, Fetch.ITEM) for part in _PARTS]
     if not is_served:  # a call of the served module itself runs its hooks
         inner += [_hooks(walk, layers, held[name], way.member(Fetch.ITEM, name)) for name in _RUN_BY_CALLS]
     inner += [_attribute(walk, held[name], name, way) for name in sorted(named - BOOKKEEPING)]
@@ -96,7 +107,8 @@ def _served(walk: Walk, layers: Layers, value: Any, way: Way) -> Guard:
     inner += _hiding(walk, value, way)
     attributes = walk.guard(way.to(Fetch.ATTRIBUTE, "__dict__", way.label), Check.TYPE, dict, "attributes", inner)
     around = _of_all_modules(walk, way) if is_first else ()
-    return walk.guard(way, Check.SLOT, expected, fact, (_class(walk, cls, way), attributes, *around))
+    inside = (_class(walk, cls, way), attributes, *_calling(walk, way), *around)
+    return walk.guard(way, Check.SLOT, expected, fact, inside)
 
 
 def _attribute(walk: Walk, value: Any, name: str, way: Way) -> Guard:
@@ -111,12 +123,13 @@ def _slot(layers: Layers, value: Any) -> tuple[bool, int]:
     return is_known, layers.slots.setdefault(id(value), len(layers.slots))
 
 
-def _part(walk: Walk, held: dict[str, Any], part: str, way: Way) -> Guard:
-    inside = way.to(Fetch.ITEM, part, way.label)
+def _part(walk: Walk, held: dict[str, Any], part: str, way: Way, fetch: Fetch) -> Guard:
+    """Tensors or children: their names in order, and each of them."""
+    inside = way.to(fetch, part, way.label)
     keys = tuple(held[part])
     told = inside.to(Fetch.KEYS, None, f"{part} of {way.label or 'the module'}")
     inner = [walk.guard(told, Check.PLAIN, keys, f"{keys}")]
-    inner += [walk.describe(member, way.member(Fetch.ITEM, name)) for name, member in held[part].items()]
+    inner += [_held_in_part(walk, member, way.member(Fetch.ITEM, name)) for name, member in held[part].items()]
     return walk.guard(inside, Check.TYPE, type(held[part]), part, inner)
 
 

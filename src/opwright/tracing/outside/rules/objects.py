@@ -9,8 +9,10 @@ import pathlib
 import threading
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
+import numpy
 import torch
 
 from opwright.tracing.outside.guard import Check, Fetch, Guard
@@ -20,7 +22,7 @@ from opwright.tracing.outside.rules.classes import class_of
 from opwright.tracing.outside.rules.contents import HOLDERS, contents, is_known
 from opwright.tracing.outside.rules.layers import tensor_of_module
 from opwright.tracing.outside.unasked import ABSENT, is_a, length_of, slots_of_class
-from opwright.tracing.outside.walk import Walk, Way
+from opwright.tracing.outside.walk import Follow, Walk, Way
 
 MOST_ELEMENTS = 64
 # Python classes whose methods read only attributes that code names.
@@ -109,6 +111,34 @@ def _stored(value: Any, name: str) -> Any:
         return ABSENT
 
 
+def with_attributes(follow: Follow) -> Follow:
+    """A rule for objects of a kind of Python's that somebody may derive classes from, or give attributes to."""
+
+    def followed(walk: Walk, value: Any, way: Way) -> Guard:
+        guard = follow(walk, value, way)
+        return replace(guard, guards=(*guard.guards, *_given(walk, value, way)))
+
+    return followed
+
+
+def _given(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
+    """The class of the user's of such an object, and those of its attributes that code names."""
+    cls, held = type(value), _stored(value, "__dict__")
+    if not is_installed(cls.__module__):
+        yield _class(walk, cls, way)
+        for name in walk.counting({name for base in cls.__mro__ for name in slots_of_class(base)}):
+            found, inside = _stored(value, name), way.member(Fetch.ATTRIBUTE, name)
+            yield walk.nothing(inside) if found is ABSENT else walk.describe(found, inside)
+    if not isinstance(held, dict):
+        return
+    named = sorted(walk.names & held.keys() - {"__wrapped__"})
+    absent = sorted(walk.asked - held.keys())
+    if named or absent or walk.every_name:
+        inner = [walk.describe(tuple(held), way.to(Fetch.KEYS, None, f"attributes of {way.label}"))]
+        inner += [walk.describe(held[name], way.member(Fetch.ITEM, name)) for name in named]
+        yield walk.guard(way.to(Fetch.ATTRIBUTE, "__dict__", way.label), Check.TYPE, dict, "attributes", inner)
+
+
 def logger(walk: Walk, value: logging.Logger, way: Way) -> Guard:
     """A logger: its level. A line that it writes ends a trace."""
     level = walk.describe(_threshold(value), way.to(Fetch.VIA, _threshold, f"level of {way.label}"))
@@ -179,11 +209,11 @@ def _about_tensor(value: torch.Tensor) -> tuple[Any, ...]:
 
 def array(walk: Walk, value: Any, way: Way) -> Guard:
     """A NumPy array; a small one is compared with a copy."""
-    if value.size > MOST_ELEMENTS or value.dtype.hasobject:
+    if value.size > MOST_ELEMENTS or value.dtype.hasobject or is_a(value, numpy.ma.MaskedArray):
         return walk.unknown(value, way, f"an array of {value.size} elements")
     inner = walk.describe(_about_array(value), way.to(Fetch.VIA, _about_array, way.label))
     return walk.guard(way, Check.TYPE, type(value), "array", (inner,))
 
 
 def _about_array(value: Any) -> tuple[Any, ...]:
-    return (value.dtype, value.shape, value.tobytes())
+    return (value.dtype, value.shape, value.strides, value.flags.num, value.tobytes())
