@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import opwright
 from opwright.errors import SideEffect
 from opwright.tracing.interface.specs import ArgumentSpec, TensorSpec
 from opwright.tracing.trace import trace
@@ -124,3 +125,17 @@ def test_what_is_behind_a_weak_proxy_is_seen_to_change() -> None:
     with pytest.raises(SideEffect, match="changes"):
         trace(counted, X)
     assert held.calls == 0
+
+
+@pytest.mark.falls_back
+def test_a_function_may_set_the_gradient_of_its_argument() -> None:
+    def marks(x: torch.Tensor) -> torch.Tensor:
+        x.grad = torch.ones(2)
+        return x * 2
+
+    operator = opwright.operator(marks)
+    for _ in range(3):
+        x = torch.tensor([1.0, 2.0])
+        operator(x)
+        assert x.grad is not None
+        assert torch.equal(x.grad, torch.ones(2))

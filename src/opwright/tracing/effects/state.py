@@ -205,9 +205,9 @@ def _put_knowledge(tensor: torch.Tensor, held: tuple[bool, torch.Tensor | None])
         tensor.grad = held[1]
 
 
-def _attributes_of(argument: FakeTensor) -> tuple[frozenset[str], bool]:
+def _attributes_of(argument: FakeTensor) -> tuple[frozenset[str], bool, int]:
     names = frozenset(name for name in vars(argument) if not name.startswith("_"))
-    return names, argument.requires_grad
+    return names, argument.requires_grad, id(argument.grad) if argument.is_leaf else 0
 
 
 def _leave(*_: Any) -> None:
