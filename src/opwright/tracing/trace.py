@@ -122,6 +122,7 @@ class Session:
                 unchanged as watch,
             ):
                 returned = reference(*arguments)
+            self._recorder.lent.ensure_same()
             self.asks_for_identity |= watch.asks_for_identity
             self._recorder.needs_row_major |= watch.asks_for_layout
             may_copy = hasattr(reference, MAY_COPY)

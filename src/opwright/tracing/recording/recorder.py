@@ -38,6 +38,7 @@ from opwright.tracing.recording.in_place import (
     without_out,
     written_by,
 )
+from opwright.tracing.recording.lent import Lent
 from opwright.tracing.recording.operations import BY_STRIDES, FORWARDING, LIFTS, LOOKS_FOR_NAN, SILENT, gives_tensors
 from opwright.tracing.recording.standing import reads_real
 from opwright.tracing.recording.validation import checked_answer
@@ -63,7 +64,7 @@ class Recorder(Unseen, TorchDispatchMode):
         self.fx, self.described = FxGraph(), Described()
         self.hides_from_autograd, self.operations = False, list[str]()
         self.needs_row_major = self.needs_whole_memory = self.may_assume = False
-        self.draws = dict[Node, Order]()
+        self.draws, self.lent = dict[Node, Order](), Lent()
         self._in_place: OpOverload | None = None
         self._watching, self._recording, self._generator = False, True, torch.get_rng_state()
         self._detached: set[int] = set()
@@ -167,7 +168,7 @@ class Recorder(Unseen, TorchDispatchMode):
                 return result
         if is_real:
             if func in LIFTS:
-                return self._constant(args[0])
+                return self.lent.standing_for(args[0], self._constant(args[0]))
             raise OutsideTensor("the function uses a tensor that is not one of its parameters", hint=AS_ARGUMENT)
         if func._schema.is_mutable:
             return self._record_in_place(func, args, kwargs)
@@ -249,6 +250,7 @@ class Recorder(Unseen, TorchDispatchMode):
         written = written_by(func, args, kwargs)
         for tensor in written:
             self._refuse_input(tensor)
+            self.lent.refuse_change(tensor)
         if not (func._schema.arguments and func._schema.arguments[0].is_write):
             return self._record_out(func, args, kwargs, written)
         functional, aliases = functional_of(func), self._aliases(target)
