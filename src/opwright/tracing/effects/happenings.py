@@ -96,6 +96,10 @@ _SEEDING = frozenset(
     for name, function in vars(module).items()
     if isinstance(function, types.FunctionType) and name.startswith(_SEEDING_NAMES)
 )
+_BY_CODE = {
+    **dict.fromkeys(_SEEDING, "seeds the generator of random numbers"),
+    torch.autograd.backward.__code__: "accumulates gradients in .grad",
+}
 _TORCH = Path(torch.__file__).parent
 _BETWEEN = (f"{_TORCH}{os.sep}", contextlib.__file__)  # a function of torch and its caller
 _PARTS = ("_parameters", "_buffers", "_modules")
@@ -164,19 +168,19 @@ def logs(code: types.CodeType) -> bool:
     return code in _LOGGING
 
 
-def seeds(frame: types.FrameType) -> bool:
-    """Whether a function sets torch's generator, perhaps to the state that it has.
+def done_by(frame: types.FrameType) -> str | None:
+    """What a function of torch does that no object shows.
 
-    Checkpoints do so for what they run again, and put back what was.
+    It sets the generator, perhaps to the state that it has; or it accumulates gradients, in leaves for which others
+    stand in a trace. Checkpoints do both for what they run again, and put back what was.
     """
-    if frame.f_code not in _SEEDING:
-        return False
-    above = frame.f_back
+    fact = _BY_CODE.get(frame.f_code)
+    above = frame.f_back if fact else None
     while above is not None and above.f_code.co_filename.startswith(_BETWEEN):
         if above.f_code.co_filename == CHECKPOINT:
-            return False
+            return None
         above = above.f_back
-    return True
+    return fact
 
 
 def _of_value(value: Any) -> Happening | None:

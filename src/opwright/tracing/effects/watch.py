@@ -38,9 +38,9 @@ from opwright.tracing.effects.happenings import (
     ASKS_FOR_CLASS,
     ASKS_WHICH,
     NEVER_SPARED,
+    done_by,
     happening_in,
     logs,
-    seeds,
     value_of,
 )
 from opwright.tracing.effects.owners import Owner, owner_of
@@ -185,8 +185,8 @@ class Watch:
             return None
         if code.co_filename in _SYMBOLIC or (gc.callbacks and code in _called_by_the_collector()):
             return self._until_it_returns(frame)
-        if seeds(frame):
-            self._end(f"{self._name} seeds the generator of random numbers, which its kernel would not do", frame)
+        if (fact := done_by(frame)) is not None:
+            self._end(f"{self._name} {fact}, which its kernel would not do", frame)
         if code is torch.Tensor.__hash__.__code__ and self._hashes_a_traced(frame):
             self._end(f"{self._name} {ASKS_WHICH}, which its kernel would not do", frame)
         owner = owner_of(frame)
