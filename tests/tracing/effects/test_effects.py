@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import decimal
 import gc
 import random
 import sys
@@ -505,3 +506,37 @@ def test_a_function_finds_the_modes_and_the_context_of_its_caller() -> None:
         assert in_fresh_thread(ask) == (True, False, 11.0)
     finally:
         outside.VARIABLE.reset(token)
+
+
+def flush(x: Tensor) -> Tensor:
+    torch.set_flush_denormal(False)
+    return x * 2
+
+
+def cast(x: Tensor) -> Tensor:
+    torch.set_autocast_cache_enabled(True)
+    return x * 2
+
+
+def make_precise(x: Tensor) -> Tensor:
+    torch.set_float32_matmul_precision("highest")
+    return x * 2
+
+
+def round_decimals(x: Tensor) -> Tensor:
+    decimal.setcontext(decimal.getcontext())
+    return x * 2
+
+
+@pytest.mark.parametrize("function", [flush, cast, make_precise, round_decimals])
+def test_settings_are_not_changed(function: Callable[[Tensor], Tensor]) -> None:
+    with pytest.raises(SideEffect, match="changes .* setting"):
+        trace(function, X)
+
+
+def test_a_setting_for_a_block_is_no_reason() -> None:
+    def halved(x: Tensor) -> Tensor:
+        with torch.autocast("cpu", enabled=False), torch.no_grad():
+            return x / 2
+
+    assert trace(halved, X) is not None

@@ -6,6 +6,7 @@ import builtins
 import collections
 import contextlib
 import copy
+import decimal
 import functools
 import inspect
 import io
@@ -55,6 +56,19 @@ class Happening:
     is_common: bool = False
 
 
+# Settings that surroundings.py compares, and puts back; seeds are seen by the code that runs.
+_COMPARED = (
+    "set_grad_enabled",
+    "set_default_dtype",
+    "set_num_threads",
+    "use_deterministic_algorithms",
+    "set_rng_state",
+)
+_SETTERS = tuple(
+    setter
+    for name, setter in vars(torch).items()
+    if name.startswith(("set_", "use_")) and name not in _COMPARED and not isinstance(setter, type)
+)
 _FUNCTIONS: tuple[tuple[Callable[..., Any], str], ...] = (
     (builtins.print, _WRITES),
     (builtins.input, "asks the user"),
@@ -63,6 +77,8 @@ _FUNCTIONS: tuple[tuple[Callable[..., Any], str], ...] = (
     (warnings.warn, _WARNS),
     (warnings.warn_explicit, _WARNS),
     (torch.initial_seed, "asks for the seed of the generator of random numbers"),
+    (decimal.setcontext, "changes Python's settings for decimal numbers"),
+    *((setter, "changes a setting of torch") for setter in _SETTERS),
     *((comparing, ASKS_WHICH) for comparing in (operator.is_, operator.is_not)),
     (torch.nn.Parameter, ASKS_FOR_CLASS),  # a trace has tensors without a class of their own
     (torch.nn.Buffer, ASKS_FOR_CLASS),
