@@ -530,8 +530,20 @@ def round_decimals(x: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("function", [flush, cast, make_precise, round_decimals])
 def test_settings_are_not_changed(function: Callable[[Tensor], Tensor]) -> None:
-    with pytest.raises(SideEffect, match="changes .* setting"):
+    with pytest.raises(SideEffect, match=r"changes .* setting"):
         trace(function, X)
+
+
+def test_no_tensor_of_a_trace_is_swapped_out_of_it() -> None:
+    outside = torch.ones(3)
+
+    def swap(x: Tensor) -> Tensor:
+        torch.utils.swap_tensors(x, outside)
+        return x * 2
+
+    with pytest.raises(SideEffect, match="swaps tensors"):
+        trace(swap, X)
+    assert type(outside) is Tensor
 
 
 def test_a_setting_for_a_block_is_no_reason() -> None:

@@ -115,6 +115,7 @@ _SEEDING = frozenset(
 _BY_CODE = {
     **dict.fromkeys(_SEEDING, "seeds the generator of random numbers"),
     torch.autograd.backward.__code__: "accumulates gradients in .grad",
+    torch.utils.swap_tensors.__code__: "swaps tensors",
 }
 _TORCH = Path(torch.__file__).parent
 _BETWEEN = (f"{_TORCH}{os.sep}", contextlib.__file__)  # a function of torch and its caller
@@ -187,8 +188,9 @@ def logs(code: types.CodeType) -> bool:
 def done_by(frame: types.FrameType) -> str | None:
     """What a function of torch does that no object shows.
 
-    It sets the generator, perhaps to the state that it has; or it accumulates gradients, in leaves for which others
-    stand in a trace. Checkpoints do both for what they run again, and put back what was.
+    It sets the generator, perhaps to the state that it has; it accumulates gradients, in leaves for which others
+    stand in a trace; or it swaps a tensor for one that does. Checkpoints do the first two for what they run again, and
+    put back what was.
     """
     fact = _BY_CODE.get(frame.f_code)
     above = frame.f_back if fact else None
