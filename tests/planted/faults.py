@@ -119,7 +119,7 @@ FAULTS = (
     ),
     Planted(
         "nn/copies.py",
-        'type(value)(*members) if hasattr(value, "_fields") else tuple(members)',
+        'type(value)(*members) if hasattr(type(value), "_fields") else tuple(members)',
         "tuple(members)",
         "nn",
     ),

@@ -10,6 +10,7 @@ import torch
 
 from opwright.errors import NoKernel, UnsupportedReturn
 from opwright.tracing.interface.signature import place_of
+from opwright.tracing.outside.ran import note_step
 from opwright.tracing.torch_hooks import functorch
 
 NAMESPACE = "opwright_opaque"
@@ -51,12 +52,13 @@ def opaque(
             )
         return made
 
+    note_step(like, backward)
     schema = torch.library.infer_schema(body, mutates_args=())
     name = _free_name(body.__name__)
     step = torch.library.custom_op(f"{NAMESPACE}::{name}", checked, mutates_args=(), schema=schema)
     step.register_fake(like)
     if backward is not None:
-        step.register_autograd(_derivative(backward), setup_context=_keep)
+        step.register_autograd(functools.partial(_derivative, backward), setup_context=_keep)
 
     @functools.wraps(body)
     def called(*arguments: Any) -> Any:
@@ -97,10 +99,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     ctx.tensors = [isinstance(given, torch.Tensor) for given in inputs]
 
 
-def _derivative(backward: Callable[..., Any]) -> Callable[..., Any]:
-    def derivative(ctx: Any, cotangents: torch.Tensor) -> Any:
-        saved = iter(ctx.saved_tensors)
-        arguments = [next(saved) if tensor else given for given, tensor in zip(ctx.rest, ctx.tensors, strict=True)]
-        return backward(cotangents, *arguments)
-
-    return derivative
+def _derivative(backward: Callable[..., Any], ctx: Any, cotangents: torch.Tensor) -> Any:
+    saved = iter(ctx.saved_tensors)
+    arguments = [next(saved) if tensor else given for given, tensor in zip(ctx.rest, ctx.tensors, strict=True)]
+    return backward(cotangents, *arguments)

@@ -23,6 +23,7 @@ from opwright.tracing.outside.purity import LIBRARIES, is_installed
 from opwright.tracing.trace_functions import TraceFunction, in_front
 
 Codes = frozenset[str]
+_of_steps: set[types.CodeType] = set()
 _NOT_OF_USERS = (*LIBRARIES, f"{PACKAGE}{os.sep}")
 _KEEPS_TO_NONE = "opwright_keeps_to_none"
 Derived = TypeVar("Derived")
@@ -110,6 +111,11 @@ def keeping_to(codes: Codes, searched: Codes, number: int, function: Callable[..
     return watched
 
 
+def note_step(*functions: Any) -> None:
+    """Note what belongs to a step that is not traced: it may run in traces, and nothing that it reads is compared."""
+    _of_steps.update(each.__code__ for each in functions if isinstance(each, types.FunctionType))
+
+
 def running_no_other(noted: frozenset[types.CodeType], function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function so that a call raises which runs code of the user's whose reads are not guarded.
 
@@ -126,7 +132,12 @@ def running_no_other(noted: frozenset[types.CodeType], function: Callable[..., A
         with _functions_run() as run:
             result = function(*arguments)
         for code in run.values():
-            if code not in noted and not code.co_filename.startswith(_NOT_OF_USERS) and code.co_name != "__del__":
+            if (
+                code not in noted
+                and code not in _of_steps
+                and not code.co_filename.startswith(_NOT_OF_USERS)
+                and code.co_name != "__del__"
+            ):
                 raise OutsideUnknown(
                     f"{getattr(function, '__name__', type(function).__name__)} runs {code.co_qualname}, to which "
                     "nothing leads that can be compared",
