@@ -127,6 +127,8 @@ class Session:
             self._recorder.needs_row_major |= watch.asks_for_layout
             may_copy = hasattr(reference, MAY_COPY)
             result, outputs = read_result(reference.__name__, returned, () if may_copy else arguments)
+            for output in outputs:
+                self._recorder.lent.refuse(output)
             if not may_copy:
                 refuse_views(outputs, arguments, self.node)
         except OpwrightError as refusal:

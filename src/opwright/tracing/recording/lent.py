@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from opwright.errors import NoKernel
 from opwright.tracing.interface.memory import memory_of
 
-_HINT = "change a copy, which .clone() makes, or pass it as a tensor"
+_HINT = "use a copy, which .clone() makes, or pass it as a tensor"
 
 
 @dataclass(slots=True)
@@ -30,14 +30,15 @@ class Lent:
                 self.tensors.append((made, made.clone(), stands))
         return stands
 
-    def refuse_change(self, target: torch.Tensor) -> None:
-        """Refuse that a tensor is changed in place, which the owner of its memory would see.
+    def refuse(self, tensor: torch.Tensor) -> None:
+        """Refuse that a tensor is changed in place, which the owner of its memory would see, or is returned.
 
         Raises:
             NoKernel: If it lies in such memory.
         """
-        if any(memory_of(target) == memory_of(stands) for _, _, stands in self.tensors):
-            raise NoKernel("the function changes memory that it shares with an object that is no tensor", hint=_HINT)
+        if any(memory_of(tensor) == memory_of(stands) for _, _, stands in self.tensors):
+            fact = "the function changes, or returns, memory that it shares with an object that is no tensor"
+            raise NoKernel(fact, hint=_HINT)
 
     def ensure_same(self) -> None:
         """Compare the numbers again, when the function has run.

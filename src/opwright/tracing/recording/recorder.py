@@ -250,7 +250,7 @@ class Recorder(Unseen, TorchDispatchMode):
         written = written_by(func, args, kwargs)
         for tensor in written:
             self._refuse_input(tensor)
-            self.lent.refuse_change(tensor)
+            self.lent.refuse(tensor)
         if not (func._schema.arguments and func._schema.arguments[0].is_write):
             return self._record_out(func, args, kwargs, written)
         functional, aliases = functional_of(func), self._aliases(target)
