@@ -8,12 +8,14 @@ import contextlib
 import copy
 import decimal
 import functools
+import gc
 import inspect
 import io
 import logging
 import operator
 import os
 import random
+import sys
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,6 +71,10 @@ _SETTERS = tuple(
     for name, setter in vars(torch).items()
     if name.startswith(("set_", "use_")) and name not in _COMPARED and not isinstance(setter, type)
 )
+_SETTERS_OF_PYTHON = (
+    *(setter for name, setter in vars(sys).items() if name.startswith("set") and callable(setter)),
+    *(gc.enable, gc.disable, gc.freeze, gc.unfreeze, gc.set_threshold, gc.set_debug),
+)
 _FUNCTIONS: tuple[tuple[Callable[..., Any], str], ...] = (
     (builtins.print, _WRITES),
     (builtins.input, "asks the user"),
@@ -79,6 +85,8 @@ _FUNCTIONS: tuple[tuple[Callable[..., Any], str], ...] = (
     (torch.initial_seed, "asks for the seed of the generator of random numbers"),
     (decimal.setcontext, "changes Python's settings for decimal numbers"),
     *((setter, "changes a setting of torch") for setter in _SETTERS),
+    *((setter, "changes a setting of Python") for setter in _SETTERS_OF_PYTHON),
+    *((setter, "changes a setting of NumPy") for setter in (numpy.set_printoptions, numpy.seterr)),
     *((comparing, ASKS_WHICH) for comparing in (operator.is_, operator.is_not)),
     (torch.nn.Parameter, ASKS_FOR_CLASS),  # a trace has tensors without a class of their own
     (torch.nn.Buffer, ASKS_FOR_CLASS),
@@ -111,6 +119,9 @@ _SEEDING = frozenset(
     for module in (torch.random, torch.cuda.random)
     for name, function in vars(module).items()
     if isinstance(function, types.FunctionType) and name.startswith(_SEEDING_NAMES)
+)
+_ENVIRONMENT = dict.fromkeys(
+    (os._Environ.__setitem__.__code__, os._Environ.__delitem__.__code__), "changes the environment of the process"
 )
 _BY_CODE = {
     **dict.fromkeys(_SEEDING, "seeds the generator of random numbers"),
@@ -186,12 +197,14 @@ def logs(code: types.CodeType) -> bool:
 
 
 def done_by(frame: types.FrameType) -> str | None:
-    """What a function of torch does that no object shows.
+    """What a function of torch, or one of the environment, does that no object shows.
 
     It sets the generator, perhaps to the state that it has; it accumulates gradients, in leaves for which others
     stand in a trace; or it swaps a tensor for one that does. Checkpoints do the first two for what they run again, and
     put back what was.
     """
+    if frame.f_code in _ENVIRONMENT and frame.f_back is not None:
+        return None if frame.f_back.f_code.co_filename.startswith(_BETWEEN) else _ENVIRONMENT[frame.f_code]
     fact = _BY_CODE.get(frame.f_code)
     above = frame.f_back if fact else None
     while above is not None and above.f_code.co_filename.startswith(_BETWEEN):

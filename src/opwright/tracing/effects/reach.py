@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from opwright.tracing.outside.code.instructions import names_in
+from opwright.tracing.outside.code.instructions import attributes_set_by, names_in
 from opwright.tracing.outside.purity import is_installed, is_library, is_own
 from opwright.tracing.outside.unasked import ABSENT, CONTAINERS, attribute, behind, content, in_slots, is_a, members_of
 
@@ -35,6 +35,21 @@ _ATOMS = (
 )
 _PLAIN_CONTAINERS = (*CONTAINERS, collections.OrderedDict, collections.defaultdict, collections.Counter)
 _CLOSED = (logging.Logger, logging.Handler, logging.Manager, threading.local)  # they reach everything, or other threads
+_OPEN_MODULES = frozenset({"types", "argparse", "collections", "queue"})  # of objects that hold what users give them
+_GROWING = "modules"  # sys.modules grows with every import
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """Some attributes of a module or an object of which the others are not compared.
+
+    Attributes:
+        holder: What has them.
+        names: Their names.
+    """
+
+    holder: Any
+    names: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -44,15 +59,21 @@ class Reach:
     Attributes:
         objects: What has been found.
         names: The names that code which has been found uses.
+        stored: Those of attributes that it sets.
         most: The most objects to find.
+        looks_into_libraries: Whether to find what code names in the modules of libraries, which change while they work:
+            `sys.path`, say, and attributes that the code sets.
         is_whole: Whether all objects were found.
     """
 
     most: int
+    looks_into_libraries: bool = False
     objects: dict[int, tuple[Any, str]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    stored: set[str] = field(default_factory=set)
     is_whole: bool = True
     _modules: list[tuple[types.ModuleType, str]] = field(default_factory=list)
+    _closed: list[tuple[Any, str]] = field(default_factory=list)  # libraries, and objects that reach everything
 
     def add(self, roots: Iterable[tuple[Any, str]]) -> None:
         """Find all that can be reached from some objects."""
@@ -79,9 +100,11 @@ class Reach:
         if issubclass(kind, types.CellType):
             return _contents(value, name)
         if issubclass(kind, types.ModuleType):
-            if is_own(value.__name__) or is_library(value.__name__):
-                return ()
-            self._modules.append((value, name))
+            is_closed = is_own(value.__name__) or is_library(value.__name__)
+            (self._closed if is_closed else self._modules).append((value, name))
+            return ()
+        if issubclass(kind, _CLOSED):
+            self._closed.append((value, name))
             return ()
         if not issubclass(kind, CONTAINERS):
             return _of_object(value, name)
@@ -105,6 +128,7 @@ class Reach:
         """What code can reach by names."""
         used = names_in(code)
         self.names |= used
+        self.stored |= attributes_set_by(code)
         if id(namespace) not in self.objects:
             self.objects[id(namespace)] = namespace, GLOBALS  # itself, and of its members only the named ones
         yield from ((namespace[name], name) for name in used if name in namespace)
@@ -116,6 +140,15 @@ class Reach:
                 self.objects[id(held)] = held, path
             for name in self.names:
                 if name in held and id(held[name]) not in self.objects and not issubclass(type(held[name]), _ATOMS):
+                    yield held[name], f"{path}.{name}"
+        for holder, path in self._closed if self.looks_into_libraries else ():
+            held = attribute(holder, "__dict__")
+            if type(held) is not dict:
+                continue
+            if self.stored:
+                self.objects[id(holder)] = Attributes(holder, frozenset(self.stored)), path
+            for name in self.names - {_GROWING} if is_a(holder, types.ModuleType) else ():
+                if type(held.get(name)) in _PLAIN_CONTAINERS and id(held[name]) not in self.objects:
                     yield held[name], f"{path}.{name}"
 
 
@@ -140,8 +173,6 @@ def _of_object(value: Any, name: str) -> Iterable[tuple[Any, str]]:
         return [(part, name) for part in (value.fget, value.fset, value.fdel)]
     if issubclass(kind, torch.Tensor):
         return [(value.__dict__, name)] if type(value) in (torch.Tensor, torch.nn.Parameter) else []
-    if issubclass(kind, _CLOSED):
-        return []
     if is_own(kind.__module__) and not issubclass(kind, torch.nn.Module):
         return [(attribute(value, "__wrapped__"), name), (getattr(value, "leads_to", None), name)]
     if issubclass(kind, type):
@@ -166,8 +197,8 @@ def _attributes(value: Any, name: str) -> Iterator[tuple[Any, str]]:
 
 
 def _is_plain(value: Any) -> bool:
-    """A builtin object that holds user attributes, such as a `SimpleNamespace`."""
-    return type(value).__module__ in {"types", "argparse"} and type(attribute(value, "__dict__")) is dict
+    """An object of Python's library that holds what users give it, such as a `SimpleNamespace` or a `UserDict`."""
+    return type(value).__module__ in _OPEN_MODULES and type(attribute(value, "__dict__")) is dict
 
 
 _UNTOUCHED = (types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType)

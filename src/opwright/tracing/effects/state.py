@@ -8,7 +8,7 @@ import functools
 import gc
 import operator
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from opwright.tracing.effects.reach import GLOBALS
+from opwright.tracing.effects.reach import GLOBALS, Attributes
 from opwright.tracing.outside.purity import is_installed, is_library
 from opwright.tracing.outside.unasked import ABSENT, content, in_slots, is_a, slots_of
 
@@ -194,11 +194,36 @@ def _put_slots(value: Any, held: Mapping[str, Any]) -> None:
             descriptor.__delete__(value)
 
 
-def _knowledge(tensor: torch.Tensor) -> tuple[bool, torch.Tensor | None]:
-    return tensor.requires_grad, tensor.grad if tensor.is_leaf else None
+def _attributes_named(kept: Attributes) -> dict[str, Any]:
+    held = vars(kept.holder)
+    return {name: held[name] for name in kept.names if name in held}
 
 
-def _put_knowledge(tensor: torch.Tensor, held: tuple[bool, torch.Tensor | None]) -> None:
+def _put_attributes(kept: Attributes, held: dict[str, Any]) -> None:
+    for name in kept.names:
+        if name in held:
+            setattr(kept.holder, name, held[name])
+        elif name in vars(kept.holder):
+            delattr(kept.holder, name)
+
+
+def _knowledge(tensor: torch.Tensor) -> tuple[bool, torch.Tensor | None, frozenset[int]]:
+    hooks = frozenset(number for each in _hooks_of(tensor) for number in each)
+    return tensor.requires_grad, tensor.grad if tensor.is_leaf else None, hooks
+
+
+def _same_knowledge(before: Sequence[Any], after: Sequence[Any]) -> bool:
+    return before[0] == after[0] and before[1] is after[1] and before[2] == after[2]
+
+
+def _hooks_of(tensor: torch.Tensor) -> Iterator[dict[int, Any]]:
+    yield from (getattr(tensor, name, None) or {} for name in ("_backward_hooks", "_post_accumulate_grad_hooks"))
+
+
+def _put_knowledge(tensor: torch.Tensor, held: tuple[bool, torch.Tensor | None, frozenset[int]]) -> None:
+    for hooks in _hooks_of(tensor):
+        for number in hooks.keys() - held[2]:
+            del hooks[number]
     if tensor.requires_grad is not held[0]:
         tensor.requires_grad_(held[0])
     if tensor.is_leaf and tensor.grad is not held[1]:
@@ -272,6 +297,7 @@ def _put_all(value: Any, held: Any) -> None:
 _OF_EVERY_CLASS = frozenset({"__dict__", "__weakref__", "__doc__", "__abstractmethods__", "_abc_impl"})
 _SLOTTED = Kind(in_slots, _put_slots, _same_items)
 _KINDS: Mapping[Any, Kind] = {
+    Attributes: Kind(_attributes_named, _put_attributes, _same_items),
     collections.OrderedDict: Kind(_items, _put_ordered, _same_items),
     dict: Kind(_items, _put_items, _same_items),
     list: Kind(_listed, _put_list, _same_members),
@@ -284,7 +310,7 @@ _KINDS: Mapping[Any, Kind] = {
     array.array: Kind(lambda value: value[:], _put_all, lambda before, after: before.tobytes() == after.tobytes()),
     memoryview: Kind(_bytes_of, _put_bytes_of, operator.eq),
     FakeTensor: Kind(_attributes_of, _leave, operator.eq),
-    torch.Tensor: Kind(_knowledge, _put_knowledge, _same_members),
+    torch.Tensor: Kind(_knowledge, _put_knowledge, _same_knowledge),
     functools._lru_cache_wrapper: Kind(_symbols_in, _forget, lambda before, after: len(before) >= len(after)),
     type: Kind(_members_of_class, _put_members, _same_items),
 }

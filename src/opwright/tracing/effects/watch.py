@@ -11,7 +11,6 @@ watching is off inside of every torch function, see `paused`.
 from __future__ import annotations
 
 import functools
-import gc
 import itertools
 import threading
 import time
@@ -52,7 +51,7 @@ from opwright.tracing.hints import AS_ARGUMENT
 from opwright.tracing.outside.unasked import is_a
 from opwright.tracing.trace_functions import in_front, installed, none_of_them
 
-_MOST_OBJECTS = 20_000
+_MOST_OBJECTS, _NEAREST = 20_000, 1_000
 _MOST_SECONDS = 0.02  # for comparing at each line; after that, only the first and the last state are compared
 _HINT = "return it, or keep this line outside of the operator"
 _IMPORTS = "<frozen importlib._bootstrap>"
@@ -173,6 +172,10 @@ class Watch:
         self._surroundings = Surroundings.now()
         self._place: Place | None = None
         self._is_aside = False
+        with torch._C.DisableTorchFunction():
+            reach = Reach(_NEAREST, looks_into_libraries=True)
+            reach.add(self._roots)
+            self._first = Snapshot(reach.objects.values())
 
     def __call__(self, frame: types.FrameType, event: str, argument: Any) -> Any:
         """Watch a function that starts, unless it is torch's.
@@ -183,7 +186,7 @@ class Watch:
         code = frame.f_code
         if self._is_aside or code.co_filename == threading.__file__:
             return None
-        if code.co_filename in _SYMBOLIC or (gc.callbacks and code in _called_by_the_collector()):
+        if code.co_filename in _SYMBOLIC:
             return self._until_it_returns(frame)
         if (fact := done_by(frame)) is not None:
             self._end(f"{self._name} {fact}, which its kernel would not do", frame)
@@ -206,7 +209,7 @@ class Watch:
         return _Lines(self, points, owner)
 
     def _until_it_returns(self, frame: types.FrameType) -> Callable[..., Any]:
-        """Leave a frame and its calls alone: sizes, the collector, torch's imports (not to be left half done)."""
+        """Leave a frame and its calls alone: arithmetic of sizes, torch's imports (not to be left half done)."""
 
         def see(_: types.FrameType, event: str, __: Any) -> Any:
             if event == "return":
@@ -259,6 +262,8 @@ class Watch:
     def leave(self) -> None:
         """Compare for the last time."""
         self.compare()
+        if hidden := self._timed(self._first.changed):  # by what no line shows, such as a function written in C
+            self._refuse(f"{self._name} changes {hidden[0].what()}, which is made outside of it", None)
         changed = self._surroundings.changed(lambda variable: self._reached().has(variable))
         if changed is not None:
             self._refuse(f"{self._name} changes {changed}", None)
@@ -313,9 +318,9 @@ class Watch:
     def undo(self) -> None:
         """Restore everything that has changed."""
         self._surroundings.put_back()
-        if self._snapshot is not None:
-            with torch._C.DisableTorchFunction():
-                for kept in reversed(self._snapshot.changed()):
+        with torch._C.DisableTorchFunction():
+            for snapshot in (self._snapshot, self._first):
+                for kept in reversed(snapshot.changed() if snapshot is not None else []):
                     kept.put_back()
 
     def _end(self, fact: str, frame: types.FrameType) -> None:
@@ -385,12 +390,6 @@ def _is_of_no_trace(tensor: torch.Tensor) -> bool:
         return False
     modes = _get_current_function_mode_stack()
     return not any(id(tensor) in getattr(mode, "stood_for", ()) for mode in modes)
-
-
-def _called_by_the_collector() -> set[types.CodeType]:
-    """The functions that the garbage collector calls, whoever runs when it begins."""
-    functions = (getattr(callback, "__func__", callback) for callback in gc.callbacks)
-    return {function.__code__ for function in functions if isinstance(function, types.FunctionType)}
 
 
 def _place(frame: types.FrameType | None) -> Place | None:

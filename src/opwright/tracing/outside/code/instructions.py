@@ -14,6 +14,8 @@ from opwright.tracing.outside.code.unordered import is_only_asked, set_lines
 
 Lines = frozenset[int]
 
+_SETTING = frozenset({"STORE_ATTR", "DELETE_ATTR"})
+_SETTERS = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "STORE_ATTR", "LOAD_SUPER_ATTR"})
 _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _CELLS = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
@@ -221,6 +223,17 @@ def names_in(code: types.CodeType) -> set[str]:
     """The global names and attributes that code uses, including nested functions."""
     named = named_by(code)
     return {*named.globals, *named.attributes}
+
+
+@functools.lru_cache(maxsize=4096)
+def attributes_set_by(code: types.CodeType) -> frozenset[str]:
+    """The attributes that code sets or deletes, including nested functions; every text, if it calls `setattr`."""
+    found: set[str] = set()
+    for each in codes_in(code):
+        found.update(step.argval for step in dis.get_instructions(each) if step.opname in _SETTING)
+        if not _SETTERS.isdisjoint(each.co_names):
+            found.update(constant for constant in each.co_consts if isinstance(constant, str))
+    return frozenset(found)
 
 
 def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:

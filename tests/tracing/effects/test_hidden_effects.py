@@ -1,0 +1,154 @@
+"""Effects that no line of the function shows: they are done once at each call, and never by a trace.
+
+Each is a statement, what it needs, and an expression for what it has changed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import types
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from opwright.api.operator import Operator
+from tests.quiet_settings import quiet_settings
+
+pytestmark = pytest.mark.falls_back
+
+EFFECTS = {
+    "an attribute of sys": ("sys.opwright_tests = 0", "sys.opwright_tests += 1", "sys.opwright_tests"),
+    "an attribute of math": ("math.opwright_tests = 0", "math.opwright_tests += 1", "math.opwright_tests"),
+    "an attribute of torch": ("torch.opwright_tests = 0", "torch.opwright_tests += 1", "torch.opwright_tests"),
+    "setattr of torch": (
+        "torch.opwright_tests = 0",
+        "setattr(torch, 'opwright_tests', torch.opwright_tests + 1)",
+        "torch.opwright_tests",
+    ),
+    "sys.path": ("", "sys.path.append('opwright tests')", "sys.path.count('opwright tests')"),
+    "the environment": (
+        "os.environ['OPWRIGHT_TESTS'] = ''",
+        "os.environ['OPWRIGHT_TESTS'] += '1'",
+        "os.environ['OPWRIGHT_TESTS']",
+    ),
+    "object.__setattr__": ("class C: n = 0\nc = C()", "object.__setattr__(c, 'n', c.n + 1)", "c.n"),
+    "type.__setattr__": ("class C: n = 0", "type.__setattr__(C, 'n', C.n + 1)", "C.n"),
+    "a chain of dicts": ("m = collections.ChainMap({'a': 0})", "m['a'] = m['a'] + 1", "m['a']"),
+    "a dict of the user's": ("m = collections.UserDict(a=0)", "m['a'] += 1", "m['a']"),
+    "a list of the user's": ("m = collections.UserList()", "m.append(1)", "len(m)"),
+    "a queue": ("q = queue.Queue()", "q.put(1)", "q.qsize()"),
+    "a simple queue": ("q = queue.SimpleQueue()", "q.put(1)", "q.qsize()"),
+    "a method by another name": ("held = [0]\nput = held.__setitem__", "put(0, held[0] + 1)", "held[0]"),
+    "operator.setitem": ("held = [0]", "operator.setitem(held, 0, held[0] + 1)", "held[0]"),
+    "a hook on a tensor": (
+        "t = torch.ones(3, requires_grad=True)",
+        "t.register_hook(lambda gradient: None)",
+        "len(t._backward_hooks or ())",
+    ),
+    "a hook on a module": (
+        "m = torch.nn.Linear(3, 3)",
+        "m.register_forward_hook(lambda *given: None)",
+        "len(m._forward_hooks)",
+    ),
+    "a mode of a module": ("m = torch.nn.Dropout()\nn = [0]", "m.train(not m.training)", "m.training"),
+    "numpy.copyto": ("held = numpy.zeros(1)", "numpy.copyto(held, held + 1)", "held[0]"),
+    "numpy.add.at": ("held = numpy.zeros(1)", "numpy.add.at(held, [0], 1)", "held[0]"),
+    "a ufunc's out": ("held = numpy.zeros(1)", "numpy.add(held, 1, out=held)", "held[0]"),
+    "how numpy prints": (
+        "numpy.set_printoptions(precision=3)",
+        "numpy.set_printoptions(precision=numpy.get_printoptions()['precision'] + 1)",
+        "numpy.get_printoptions()['precision']",
+    ),
+    "the limit of recursion": (
+        "sys.setrecursionlimit(1000)",
+        "sys.setrecursionlimit(sys.getrecursionlimit() + 1)",
+        "sys.getrecursionlimit()",
+    ),
+    "the collector": (
+        "gc.set_threshold(700)",
+        "gc.set_threshold(gc.get_threshold()[0] + 1)",
+        "gc.get_threshold()[0]",
+    ),
+    "a number of C": ("c = ctypes.c_int(0)", "c.value = c.value + 1", "c.value"),
+    "an attribute of a logger": ("lg = logging.getLogger('tests')\nlg.n = 0", "lg.n += 1", "lg.n"),
+    "a weak set": ("class C: pass\nkept = []\nw = weakref.WeakSet()", "kept.append(C()); w.add(kept[-1])", "len(w)"),
+}
+SEEN_ONLY_AFTERWARDS = {"a simple queue", "a number of C"}
+IMPORTS = "collections, ctypes, gc, logging, math, numpy, operator, os, queue, sys, torch, weakref"
+
+
+@pytest.fixture
+def restored(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What functions change of Python and of libraries is put back."""
+    import gc
+
+    import numpy
+
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("OPWRIGHT_TESTS", "")
+    limit, thresholds = sys.getrecursionlimit(), gc.get_threshold()
+    with numpy.printoptions():
+        yield
+    sys.setrecursionlimit(limit)
+    gc.set_threshold(*thresholds)
+    for module in (sys, torch, sys.modules["math"]):
+        vars(module).pop("opwright_tests", None)
+
+
+def written(folder: Path, name: str, before: str, statement: str) -> types.ModuleType:
+    """A module with a function that has an effect."""
+    path = folder / f"{name}.py"
+    path.write_text(f"import {IMPORTS}\n{before}\ndef f(x):\n    {statement}\n    return x.sin() * 2\n")
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("effect", EFFECTS)
+def test_it_is_done_once_at_each_call(effect: str, tmp_path: Path, restored: Any) -> None:
+    before, statement, changed = EFFECTS[effect]
+    found: list[list[Any]] = []
+    for kind in ("plain", "operator"):
+        module = written(tmp_path, f"{kind}_{abs(hash(effect))}", before, statement)
+        call = module.f
+        if kind == "operator":
+            name = "hidden_" + "".join(filter(str.isidentifier, effect))
+            call = Operator(module.f, name=name, settings=quiet_settings(optimized=False))
+        states = []
+        for _ in range(4):
+            call(torch.ones(3))
+            states.append(eval(changed, vars(module)))
+        if kind == "operator":
+            assert call.last_rung == "composed"
+        found.append(states)
+    plain, ours = found
+    if effect in SEEN_ONLY_AFTERWARDS:  # by the first call, which cannot undo it
+        assert ours != plain
+        more = ours[0] - plain[0]
+        assert 0 < more <= 3
+        ours = [state - more for state in ours]
+    if effect == "sys.path":
+        ours = [state - ours[0] + plain[0] for state in ours]
+    assert ours == plain
+
+
+def silenced(x: torch.Tensor) -> torch.Tensor:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return x.cos() * 2
+
+
+def test_what_is_put_back_is_no_effect() -> None:
+    operator = Operator(silenced, name="hidden_silenced", settings=quiet_settings(optimized=False))
+    x = torch.ones(3)
+    filters = list(warnings.filters)
+    assert torch.allclose(operator(x), silenced(x))
+    assert operator.last_rung == "cpp"
+    assert warnings.filters == filters
