@@ -111,7 +111,7 @@ WORK = {
 }
 
 
-BY_DAY = ("partial of a partial", "callable object", "torch operation", "built-in function", "any arguments")
+BY_DAY = ("partial of a partial", "callable object", "torch operation", "any arguments")
 
 
 @pytest.mark.parametrize("kind", mostly_at_night(WORK, by_day=BY_DAY))

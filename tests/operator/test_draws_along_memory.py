@@ -18,7 +18,7 @@ from opwright.tracing.interface.orders import order_of
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 from tests.suite.nights import mostly_at_night
 
-pytestmark = [pytest.mark.built_together, pytest.mark.falls_back]
+pytestmark = pytest.mark.falls_back
 
 SIGNATURE = Signature((Parameter("x", Kind.TENSOR, False),), 1)
 Step = Callable[[Tensor], Tensor]

@@ -1,5 +1,6 @@
 """Function transforms and forward mode give what they give in eager, and run on kernels."""
 
+import itertools
 import threading
 
 import pytest
@@ -174,7 +175,7 @@ def test_transforms_give_what_they_give_in_eager_and_run_on_kernels(operator, ar
 
 
 @pytest.mark.falls_back
-@pytest.mark.parametrize("transform", mostly_at_night([vmap_of_grad, dual, grad_of_grad, hessian], by_day=2))
+@pytest.mark.parametrize("transform", mostly_at_night([vmap_of_grad, dual, grad_of_grad, hessian], by_day=1))
 def test_the_registered_operator_is_transformed_too(transform):
     torch.testing.assert_close(transform(lltm.overload, *CELL), transform(lltm.reference, *CELL))
 
@@ -201,21 +202,33 @@ def test_optional_arguments_and_numbers_are_passed_on(bias):
         torch.testing.assert_close(transform(biased), transform(biased.reference))
 
 
+OF_RANDOM_NUMBERS = {
+    "grad": lambda f, x, _: torch.func.grad(lambda y: f(y).sum())(x),
+    "jvp": lambda f, x, _: torch.func.jvp(f, (x,), (torch.cos(x),)),
+    "vmap": lambda f, x, randomness: torch.vmap(f, randomness=randomness)(x),
+    "grad of vmap": lambda f, x, randomness: torch.func.grad(lambda y: torch.vmap(f, randomness=randomness)(y).sum())(
+        x
+    ),
+    "vmap of grad": lambda f, x, randomness: torch.vmap(torch.func.grad(lambda y: f(y).sum()), randomness=randomness)(
+        x
+    ),
+}
+
+
 @pytest.mark.falls_back
-@pytest.mark.parametrize("randomness", ["different", "same"])
-def test_random_numbers_are_those_of_eager(randomness):
-    x = random(3, 4)
-    for transform in (
-        lambda f: torch.func.grad(lambda y: f(y).sum())(x),
-        lambda f: torch.func.jvp(f, (x,), (torch.cos(x),)),
-        lambda f: torch.vmap(f, randomness=randomness)(x),
-        lambda f: torch.func.grad(lambda y: torch.vmap(f, randomness=randomness)(y).sum())(x),
-        lambda f: torch.vmap(torch.func.grad(lambda y: f(y).sum()), randomness=randomness)(x),
-    ):
+@pytest.mark.parametrize(
+    ("transform", "randomness"),
+    mostly_at_night(
+        itertools.product(OF_RANDOM_NUMBERS, ["different", "same"]),
+        by_day=[("grad", "same"), ("jvp", "same"), ("vmap", "different"), ("vmap of grad", "same")],
+    ),
+)
+def test_random_numbers_are_those_of_eager(transform, randomness):
+    found = []
+    for function in (noisy, noisy.reference):
         torch.manual_seed(0)
-        found = transform(noisy)
-        torch.manual_seed(0)
-        torch.testing.assert_close(found, transform(noisy.reference))
+        found.append(OF_RANDOM_NUMBERS[transform](function, random(3, 4), randomness))
+    torch.testing.assert_close(*found)
 
 
 def test_random_numbers_are_refused_where_torch_refuses_them():
@@ -253,9 +266,13 @@ def test_gradients_are_switched_off_where_they_are_switched_off():
     torch.testing.assert_close(scenario(rows), scenario(rows.reference))
 
 
-def test_forward_mode_and_batched_gradients_agree_with_differences():
+IN_BATCHES = {"check_batched_grad": True, "check_batched_forward_grad": True}
+
+
+@pytest.mark.parametrize("batches", mostly_at_night([{}, IN_BATCHES], by_day=1), ids=["one by one", "in batches"])
+def test_forward_mode_and_batched_gradients_agree_with_differences(batches):
     args = [arg.clone().requires_grad_() for arg in (random(2, 2), random(2, seed=1))]
-    assert gradcheck(rows, args, check_forward_ad=True, check_batched_grad=True, check_batched_forward_grad=True)
+    assert gradcheck(rows, args, check_forward_ad=True, **batches)
 
 
 @pytest.mark.nightly

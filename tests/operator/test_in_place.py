@@ -12,8 +12,6 @@ from opwright.api.operator import Operator
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 from tests.suite.nights import mostly_at_night
 
-pytestmark = pytest.mark.built_together
-
 SIGNATURE = Signature((Parameter("x", Kind.TENSOR, False),), 1)
 
 

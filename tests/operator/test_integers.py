@@ -8,8 +8,6 @@ import opwright
 from tests.operator.against_eager import assert_as_eager, random, variants
 from tests.suite.nights import mostly_at_night
 
-pytestmark = pytest.mark.built_together
-
 EXTREMES = (1, 2, -5, 0, 7, 2**53 + 1, -(2**63), 2**63 - 1)
 
 

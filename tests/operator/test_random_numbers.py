@@ -15,8 +15,6 @@ from opwright.api.operator import Operator
 from opwright.ir.call_traits import RANDOM
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 
-pytestmark = pytest.mark.built_together
-
 SIGNATURE = Signature((Parameter("x", Kind.TENSOR, False),), 1)
 
 

@@ -11,8 +11,6 @@ from opwright.api.operator import Operator
 from tests.quiet_settings import quiet_settings
 from tests.suite.nights import mostly_at_night
 
-pytestmark = pytest.mark.built_together
-
 REDUCTIONS = {
     "all": torch.all, "any": torch.any, "sum": torch.sum, "mean": torch.mean, "nansum": torch.nansum,
     "amax": torch.amax, "amin": torch.amin, "var": torch.var, "std": torch.std, "var_mean": torch.var_mean,

@@ -10,8 +10,6 @@ from opwright.api.operator import Operator
 from tests.quiet_settings import quiet_settings
 from tests.suite.nights import mostly_at_night
 
-pytestmark = pytest.mark.built_together
-
 VALUES = [(1.0, 2.0), (2.0, 3.0), (0.1, 0.3), (1e-20, 7.0), (-0.7, 0.3), (1e17, -3.3), (0.0, 1.0), (-0.0, 0.5)]
 _LEAVES = ("a", "b", "n", "0.1", "1.0", "3", "1e16", "0.7", "0.0", "-0.0", "2", "1e-17", "-1.0")
 _FORMS = ("({} + {})", "({} - {})", "({} * {})", "({} / (abs({}) + 1.5))")

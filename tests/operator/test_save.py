@@ -11,8 +11,6 @@ from tests.kept import kept_bytes
 from tests.operator.against_eager import assert_as_eager, random
 from tests.suite.nights import mostly_at_night
 
-pytestmark = pytest.mark.built_together
-
 
 def network(x: Tensor, first: Tensor, second: Tensor, third: Tensor) -> Tensor:
     hidden = torch.relu(torch.tanh(x @ first) @ second)

@@ -16,8 +16,6 @@ from tests.quiet_settings import quiet_settings
 from tests.suite.nights import mostly_at_night
 from tests.suite.strides import stride_difference
 
-pytestmark = pytest.mark.built_together
-
 
 def last(*shape: int, seed: int = 0) -> Tensor:
     """A tensor in channels last."""
