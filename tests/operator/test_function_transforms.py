@@ -180,15 +180,18 @@ def test_the_registered_operator_is_transformed_too(transform):
     torch.testing.assert_close(transform(lltm.overload, *CELL), transform(lltm.reference, *CELL))
 
 
-def test_structures_are_transformed():
+OF_STRUCTURES = {
+    "grad": lambda f, args: torch.func.grad(lambda xs: sum(t.sum() for t in f(xs).values()))(args),
+    "vmap": lambda f, args: torch.vmap(f)(args),
+    "jvp": lambda f, args: torch.func.jvp(f, (args,), (args[::-1],)),
+}
+
+
+@pytest.mark.parametrize("transform", mostly_at_night(OF_STRUCTURES, by_day=2))
+def test_structures_are_transformed(transform):
     args = [random(3, 4), random(3, 4, seed=1)]
-    for transform in (
-        lambda f: torch.func.grad(lambda xs: sum(t.sum() for t in f(xs).values()))(args),
-        lambda f: torch.func.jvp(f, (args,), (args[::-1],)),
-        lambda f: torch.vmap(f)(args),
-    ):
-        torch.testing.assert_close(transform(parts), transform(parts.reference))
-        assert parts.last_rung == "cpp"
+    torch.testing.assert_close(*(OF_STRUCTURES[transform](f, args) for f in (parts, parts.reference)))
+    assert parts.last_rung == "cpp"
 
 
 @pytest.mark.parametrize("bias", [None, pytest.param(random(4, seed=2), marks=pytest.mark.nightly)])

@@ -158,7 +158,7 @@ def listed(x: Tensor, given: dict[str, int]) -> Tensor:
     return x * given["k"] + given["k"]
 
 
-@pytest.mark.parametrize("reference", [by_text, by_table, rolled, listed])
+@pytest.mark.parametrize("reference", mostly_at_night([by_text, rolled, by_table, listed], by_day=2))
 def test_an_integer_whose_value_is_needed_is_right(reference):
     operator = opwright.operator(reference)
     x = random(4, gradient=False)

@@ -91,7 +91,7 @@ def _run(call: Callable[..., Any], given: Given, dtype: torch.dtype | None = Non
 
 
 KINDS = [(case, dtype) for case in CASES for dtype in case.dtypes]
-BY_DAY = KINDS[::2]
+BY_DAY = KINDS[:3:2]
 OPERATORS = {(case.function, dtype): case.operator(dtype) for case, dtype in KINDS}
 
 

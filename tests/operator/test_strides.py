@@ -161,7 +161,7 @@ def _tensors(returned: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     return (returned,) if isinstance(returned, Tensor) else returned
 
 
-@pytest.mark.parametrize("function", [curve, groups_normalized])
+@pytest.mark.parametrize("function", mostly_at_night([groups_normalized, curve], by_day=1))
 def test_gradients_of_what_lies_in_channels_last_lie_so_too(function: Callable[[Tensor], Tensor]) -> None:
     name = f"strides::{function.__name__}_of_gradients"
     operator = Operator(function, name=name, settings=quiet_settings(optimized=False))
