@@ -11,6 +11,7 @@ from opwright.optim import LAMB, SGD, Adam, AdamW
 from tests.optim.trained import parameters, train
 
 
+@pytest.mark.usefixtures("ranks")
 @pytest.mark.parametrize("name", ["SGD", "AdamW", "LAMB", "NAdam", "ScheduleFreeAdamW"])
 def test_it_is_the_step_in_place_and_changes_nothing(name: str) -> None:
     cls = getattr(opwright.optim, name)

@@ -38,7 +38,7 @@ def settings(tmp_path: Path, real_compiler: str) -> Settings:
 
 @pytest.fixture(scope="session")
 def real_compiler(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A script that calls the compiler of users, but for what all kernels share: that is compiled once for all tests."""
+    """A script that calls the compiler of users; what all kernels share is compiled once for all tests."""
     folder = tmp_path_factory.mktemp("look")
     found = str(find_compiler(Settings(folder / "cache")).path)
     text = _SHARED_ONCE.format(real=found, keeping=keeping_compiler(OPTIMIZING_NOTHING, found))
