@@ -33,7 +33,7 @@ NAMES = (
     "ASGD", "ScheduleFreeAdamW",
 )  # fmt: skip
 MATRICES = ((7, 5), (0, 3), (4, 4), (1, 9), (50, 100))  # of one rank, for which one kernel is derived
-BY_DAY = [("AdamW", SHAPES), ("NAdam", MATRICES)]
+BY_DAY = [("AdamW", SHAPES), ("ASGD", MATRICES)]
 AT_NIGHT = [(name, SHAPES) for name in NAMES[1:]]
 HYPER = {"SGD": {"momentum": 0.9, "nesterov": True}, "RMSprop": {"centered": True, "momentum": 0.5}}
 
