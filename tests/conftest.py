@@ -13,7 +13,7 @@ import pytest
 from tests.keeping_compiler import keeping_compiler
 from tests.quick_compiler import OPTIMIZING_NOTHING, use_quick_compiler
 from tests.quiet_settings import quiet_settings
-from tests.suite import backwards, frozen, part
+from tests.suite import backwards, frozen, loggers, part
 from tests.suite.built_together import one_file_each_way
 from tests.suite.hot_path_ahead import hot_path_built_ahead
 from tests.suite.kept_libraries import cache_of_a_run, folder_of
@@ -43,7 +43,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     os.environ["COLUMNS"] = "100"  # as wide as results are shown where there is no terminal
-    for plugin in (backwards, frozen, part, _time_limit, Rehearsal(folder_of(config))):
+    for plugin in (backwards, frozen, loggers, part, _time_limit, Rehearsal(folder_of(config))):
         config.pluginmanager.register(plugin)
     workers = getattr(config.option, "numprocesses", None)
     if config.getoption("--record-sweeps"):

@@ -12,7 +12,8 @@ import tempfile
 from pathlib import Path
 
 from opwright.toolchain.process.cores import available_cores
-from opwright.toolchain.storage.records import digest
+from opwright.toolchain.recipe import INCLUDE_DIRECTORY, header_digests
+from opwright.toolchain.storage.records import canonical_json, digest
 from tests.executables import write_executable
 
 OPTIMIZING_LITTLE = "-O1 -fno-tree-vectorize"
@@ -40,11 +41,15 @@ def chosen_compiler() -> str | None:
 def quick_compiler(options: str = OPTIMIZING_LITTLE, compiler: str | None = None) -> str:
     """A script that calls a compiler, the chosen one by default, with options after all others, so that they win.
 
-    Scripts run at most one compiler for each core, whatever processes call them.
+    Scripts run at most one compiler for each core, whatever processes call them. Headers of kernels are compiled once.
     """
+    real = compiler or chosen_compiler() or "g++"
     text = _SCRIPT.format(
         slots=" ".join(map(str, range(available_cores()))),
-        command=f'exec {compiler or chosen_compiler() or "g++"} "$@" {options}',
+        compiler=real,
+        options=options,
+        headers=INCLUDE_DIRECTORY,
+        ready=f"headers-{digest(canonical_json([header_digests(INCLUDE_DIRECTORY), real, options]))[:12]}",
     )
     directory = Path(os.environ.get(FOLDER) or tempfile.mkdtemp(prefix="opwright-compilers-"))
     script = directory / f"quick-g++-{digest(text)[:12]}"
@@ -53,14 +58,43 @@ def quick_compiler(options: str = OPTIMIZING_LITTLE, compiler: str | None = None
     return str(script)
 
 
-# The compiler inherits the lock, and lets go of it when it ends.
+# The compiler inherits the lock, and lets go of it when it ends. Precompiled headers (GCC's) take 0.08 of the 0.27 s of
+# a small kernel away; GCC passes over those of other flags, and their folder is that of the headers' content. What asks
+# for the names of the headers (-MD) reads them.
 _SCRIPT = """#!/bin/sh
+precompile() {{
+  for word do
+    shift
+    case $word in
+      -std=*|-f*|-m*|-O*|-D*|-I*|-w) set -- "$@" "$word";;
+    esac
+  done
+  for header in kernel kernel_across; do
+    {compiler} "$@" {options} -x c++-header "{headers}/opwright/$header.h" -o "$begun/opwright/$header.h.gch" || return
+  done
+}}
+compile() {{
+  case " $* " in
+    *" -MD "*) ;;
+    *" -DOPWRIGHT_APART "*"-I{headers} "*)
+      ready=${{0%/*}}/{ready}
+      case " $* " in *" -DOPWRIGHT_ROW_MAJOR "*) ready=$ready-row-major;; esac
+      begun=$ready-begun
+      if [ ! -d "$ready" ] && mkdir "$begun" 2>/dev/null; then
+        mkdir "$begun/opwright"
+        ln -s {headers}/opwright/* "$begun/opwright"
+        precompile "$@" 2>/dev/null && mv "$begun" "$ready"
+      fi
+      set -- "-I$ready" "$@";;
+  esac
+  exec {compiler} "$@" {options}
+}}
 if command -v flock >/dev/null; then
   for slot in {slots}; do
     exec 9>"${{0%/*}}/core-$slot"
-    flock -n 9 && {command}
+    flock -n 9 && compile "$@"
   done
   flock 9
 fi
-{command}
+compile "$@"
 """

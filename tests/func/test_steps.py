@@ -28,7 +28,7 @@ ARGUMENTS = {
 }
 
 
-@pytest.mark.parametrize("name", mostly_at_night(ARGUMENTS, by_day=2))
+@pytest.mark.parametrize("name", mostly_at_night(ARGUMENTS, by_day=1))
 def test_a_step_is_one_program(steps, name):
     inputs, args = ARGUMENTS[name]
     step, weights = getattr(steps, name), steps.weights_of(inputs, 8, torch.float64)

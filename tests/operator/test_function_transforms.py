@@ -153,19 +153,16 @@ TRANSFORMS = [
 @pytest.mark.parametrize(
     ("operator", "args", "transforms"),
     [
-        (lltm, CELL, TRANSFORMS[::4]),
-        pytest.param(lltm, CELL, TRANSFORMS, marks=pytest.mark.nightly),
-        (
-            rows,
-            (random(3, 4), random(4, seed=1)),
-            [jvp_of_jvp, jvp_of_grad, vmap_over_some, vmap_of_grad, grad_of_vmap],
-        ),
+        (lltm, CELL, [grad, vmap_over_last_dimensions]),
+        (rows, (random(3, 4), random(4, seed=1)), [vmap_over_some, vmap_of_grad, grad_of_vmap]),
+        (ranked, (random(4), random(4, seed=1)), [jvp_of_jvp, jvp_of_grad, vmap, dual]),
         *mostly_at_night(
             [
-                (ranked, (random(4), random(4, seed=1)), [jvp_of_grad, vmap, dual]),
+                (lltm, CELL, TRANSFORMS),
+                (rows, (random(3, 4), random(4, seed=1)), [jvp_of_jvp, jvp_of_grad]),
                 (linear_tanh, (random(3, 4), random(5, 4, seed=1)), [jacobians, vmap_of_grad, vmap_of_jvp]),
             ],
-            by_day=1,
+            by_day=0,
         ),
     ],
 )
@@ -177,9 +174,9 @@ def test_transforms_give_what_they_give_in_eager_and_run_on_kernels(operator, ar
 
 
 @pytest.mark.falls_back
-def test_the_registered_operator_is_transformed_too():
-    for transform in (grad_of_grad, hessian, vmap_of_grad, dual):
-        torch.testing.assert_close(transform(lltm.overload, *CELL), transform(lltm.reference, *CELL))
+@pytest.mark.parametrize("transform", mostly_at_night([vmap_of_grad, dual, grad_of_grad, hessian], by_day=2))
+def test_the_registered_operator_is_transformed_too(transform):
+    torch.testing.assert_close(transform(lltm.overload, *CELL), transform(lltm.reference, *CELL))
 
 
 def test_structures_are_transformed():
@@ -193,15 +190,15 @@ def test_structures_are_transformed():
         assert parts.last_rung == "cpp"
 
 
-def test_optional_arguments_and_numbers_are_passed_on():
+@pytest.mark.parametrize("bias", [None, pytest.param(random(4, seed=2), marks=pytest.mark.nightly)])
+def test_optional_arguments_and_numbers_are_passed_on(bias):
     x, residual = random(3, 4), random(4, seed=1)
-    for bias in (None, random(4, seed=2)):
-        for transform in (
-            lambda f, b=bias: torch.func.grad(lambda y: f(y, b, residual).sum())(x),
-            lambda f, b=bias: torch.vmap(lambda y: f(y, b, residual=residual))(x),
-            lambda f, b=bias: torch.func.jacfwd(lambda y: f(y, b))(x),
-        ):
-            torch.testing.assert_close(transform(biased), transform(biased.reference))
+    for transform in (
+        lambda f: torch.func.grad(lambda y: f(y, bias, residual).sum())(x),
+        lambda f: torch.vmap(lambda y: f(y, bias, residual=residual))(x),
+        lambda f: torch.func.jacfwd(lambda y: f(y, bias))(x),
+    ):
+        torch.testing.assert_close(transform(biased), transform(biased.reference))
 
 
 @pytest.mark.falls_back
@@ -226,19 +223,18 @@ def test_random_numbers_are_refused_where_torch_refuses_them():
         torch.vmap(noisy)(random(3, 4))
 
 
-def test_a_transform_inside_of_ordinary_autograd():
-    x = random(3, 4).requires_grad_()
-    weight = random(4, seed=1)
+INSIDE_OF_AUTOGRAD = {
+    "vmap": lambda f, x, weight: torch.vmap(lambda row: f(row, weight))(x),
+    "grad": lambda f, x, weight: torch.func.grad(lambda w: (f(x, w) * f(x * 2, weight)).sum())(weight),
+    "jvp": lambda f, x, weight: torch.func.jvp(lambda y: f(y, weight), (x,), (torch.cos(x.detach()),))[1],
+}
 
-    def scenarios(f):
-        yield torch.vmap(lambda row: f(row, weight))(x)
-        yield torch.func.jvp(lambda y: f(y, weight), (x,), (torch.cos(x.detach()),))[1]
-        yield torch.func.grad(lambda w: (f(x, w) * f(x * 2, weight)).sum())(weight)
 
-    for found, expected in zip(scenarios(rows), scenarios(rows.reference), strict=True):
-        torch.testing.assert_close(
-            torch.autograd.grad(found.sin().sum(), x), torch.autograd.grad(expected.sin().sum(), x)
-        )
+@pytest.mark.parametrize("transform", mostly_at_night(INSIDE_OF_AUTOGRAD, by_day=2))
+def test_a_transform_inside_of_ordinary_autograd(transform):
+    x, weight = random(3, 4).requires_grad_(), random(4, seed=1)
+    results = (INSIDE_OF_AUTOGRAD[transform](f, x, weight) for f in (rows, rows.reference))
+    torch.testing.assert_close(*(torch.autograd.grad(result.sin().sum(), x) for result in results))
 
 
 def test_pulling_back_after_the_transform_has_ended():

@@ -50,14 +50,14 @@ STEPS = [
 
 
 @pytest.mark.falls_back
-@pytest.mark.parametrize("text", mostly_at_night(STEPS, by_day=STEPS[::2]))
-def test_steps_are_rounded(text):
-    assert not list(differences(function_of(text)))
-
-
 @pytest.mark.parametrize(
-    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(3, 100))]
+    "texts", mostly_at_night([STEPS[:-1], *([text] for text in STEPS)], by_day=[STEPS[:-1], STEPS[-1:]])
 )
+def test_steps_are_rounded(texts):
+    assert not list(differences(function_of(*texts)))
+
+
+@pytest.mark.parametrize("seed", mostly_at_night(range(100), by_day=2))
 def test_random_arithmetic(seed):
     chooser = random.Random(seed)
     assert not list(differences(function_of(*(random_sum(chooser) for _ in range(3)))))

@@ -10,13 +10,14 @@ from tests.cuda_on_host import ARCHITECTURES, cuda_kernels, machine_code, settin
 from tests.opinfo.cases import DTYPES, operations
 from tests.opinfo.coverage import rung_of
 from tests.opinfo.worker import group_of, sweep_entry
+from tests.suite.nights import mostly_at_night
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # PyTorch's samples use what PyTorch advises against
     pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-SAMPLE = ("nn.functional.softplus", "std_mean", "hypot", "masked.sum")
+SAMPLE = ("nn.functional.softplus", "masked.sum", "std_mean", "hypot")
 BLOCKS = 40
 
 
@@ -31,7 +32,7 @@ def entries() -> list[str]:
     return [f"{name}|{dtype}" for dtype in DTYPES for name, info in chosen if DTYPES[dtype] in info.dtypes]
 
 
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize("name", mostly_at_night(SAMPLE, by_day=2))
 def test_entry(name: str, settings: Settings) -> None:
     with cuda_kernels():
         record = sweep_entry(f"{name}|float32", 1, settings)

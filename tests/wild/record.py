@@ -51,15 +51,21 @@ def operations_beside(call: Callable[[], object]) -> Mapping[str, int]:
     """The operations of PyTorch that a call runs outside of kernels, but for those that a program of kernels calls too.
 
     Those are products, convolutions, pools, attention and losses of PyTorch's library, and what moves or makes memory.
+    A dropout that drops nothing is none either: it returns its argument.
     """
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         call()
-    names = [event.name.removeprefix("aten::") for event in profile.events() if _is_outermost(event)]
+    outermost = [event for event in profile.events() if _is_outermost(event) and not _drops_nothing(event)]
+    names = [event.name.removeprefix("aten::") for event in outermost]
     return Counter(name for name in names if name not in _LIBRARY and name not in _MOVES)
 
 
 def _is_outermost(event: Any) -> bool:
     return event.cpu_parent is None and event.name.startswith("aten::")
+
+
+def _drops_nothing(event: Any) -> bool:
+    return event.name in ("aten::dropout", "aten::dropout_") and not event.cpu_children
 
 
 def write(repository: Path, found: Mapping[str, Mapping[str, Any]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch.nn import functional
 
 import opwright
 from tests.wild.record import BY_PARTS, IN_PART, NOTHING, WHOLE, how_served, operations_beside
@@ -19,6 +20,13 @@ def test_operations_beside_kernels_are_counted() -> None:
     gated(x)
     assert operations_beside(lambda: gated(x) @ x.flatten(1)) == {}
     assert operations_beside(lambda: (gated(x).exp() + x).exp()) == {"add": 1, "exp": 2}
+
+
+def test_a_dropout_counts_if_it_drops() -> None:
+    x = torch.randn(4, 4)
+    assert operations_beside(lambda: functional.dropout(x, 0.0)) == {}
+    assert operations_beside(lambda: functional.dropout(x, 0.5, training=False, inplace=True)) == {}
+    assert operations_beside(lambda: functional.dropout(x, 0.5)) == {"dropout": 1}
 
 
 def test_how_a_model_is_served() -> None:

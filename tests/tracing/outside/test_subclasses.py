@@ -141,7 +141,7 @@ def walk_through(base: Any, extension: Any, seed: int) -> int:
 
 @pytest.mark.parametrize("base", CASES, ids=lambda base: base.__name__)
 def test_no_change_of_a_subclass_goes_unseen(base: type, extension: Any) -> None:
-    assert sum(walk_through(base, extension, seed) for seed in range(60)) > 60
+    assert sum(walk_through(base, extension, seed) for seed in range(20)) > 20
 
 
 @pytest.mark.parametrize("longer", [(1.5, 2.0, 0.5), (1.5,)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ _COMPILED_AUTOGRAD = "torch._dynamo.compiled_autograd"
 _WITH_AUTOCAST = ("cpu", "cuda")  # whose dtypes belong to a thread
 _exchange = threading.Lock()
 _away: list[Any] = []  # the active autograd compiler, once for each trace that suspends it
+_off: list[bool] = []  # whether the garbage collector was on, once for each trace that holds it off
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,8 @@ def in_fresh_thread(work: Callable[[], Result], modes: Modes = RECORDING) -> Res
     If this thread is interrupted, the work is stopped.
 
     Saved-tensor hooks, profilers and dispatch modes belong to a thread; under the caller's, a trace would show them
-    fake tensors. Other threads can fork only after it.
+    fake tensors. Other threads can fork only after it. The garbage collector waits until then: what it calls, such as
+    finalizers, would seem to be called by the function.
 
     Args:
         work: What to do.
@@ -73,7 +76,7 @@ def in_fresh_thread(work: Callable[[], Result], modes: Modes = RECORDING) -> Res
         try:
             for kind, dtype in dtypes:
                 torch.set_autocast_dtype(kind, dtype)
-            with hold_off_forks(caller), _without_compiled_autograd(), modes.on():
+            with hold_off_forks(caller), _without_collections(), _without_compiled_autograd(), modes.on():
                 results.append(work())
         except BaseException as error:
             errors.append(error)
@@ -84,6 +87,20 @@ def in_fresh_thread(work: Callable[[], Result], modes: Modes = RECORDING) -> Res
     if errors:
         raise errors[0]
     return results[0]
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Hold off the garbage collector of the process until the last of the blocks that do so has ended."""
+    with _exchange:
+        _off.append(not _off and gc.isenabled())
+        gc.disable()
+    try:
+        yield
+    finally:
+        with _exchange:
+            if _off.pop():  # true of the first alone, which is popped last
+                gc.enable()
 
 
 @contextmanager
