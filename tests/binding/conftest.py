@@ -7,7 +7,6 @@ import pytest
 from opwright.api.operator import Operator
 from opwright.binding.native import native
 from opwright.settings import Settings
-from tests.quick_compiler import quick_compiler
 
 
 class Anybody:
@@ -18,7 +17,6 @@ class Anybody:
 @pytest.fixture(scope="module", params=["now", "off"], ids=["in C++", "in Python"])
 def make(request):
     native.equip(Anybody(), Settings.from_environment())  # the module that every test has, by the usual compiler
-    compiler = quick_compiler()
-    settings = replace(Settings.from_environment(), compiler=compiler, tape=request.param, notify=False)
+    settings = replace(Settings.from_environment(), tape=request.param, notify=False)
     made = {}
     return lambda function: made.setdefault(function, Operator(function, settings=settings))

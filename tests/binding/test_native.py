@@ -143,7 +143,7 @@ def test_a_forked_child_asks_for_itself(directory, settings, starting):
 
 def test_an_abandoned_build_leaves_no_compiler(directory, settings, tmp_path):
     number = tmp_path / "pid"
-    hanging = f'case "$*" in *-shared*) echo $$ > {number}; exec sleep 600;; *) exec g++ "$@";; esac'
+    hanging = f'case "$*" in *-shared*) echo $$ > {number}; exec sleep 600;; *) exec {settings.compiler} "$@";; esac'
     slow = write_executable(tmp_path / "slow-g++", f"#!/bin/sh\n{hanging}\n")
     native = Native(directory)
     native.equip(User(), replace(settings, compiler=str(slow)))

@@ -50,7 +50,7 @@ def assert_same(function, calls, slow):
             assert not left, f"{call} leaves the hot path of\n{function.text}"
 
 
-@pytest.mark.parametrize("seed", mostly_at_night(range(80), by_day=3))
+@pytest.mark.parametrize("seed", mostly_at_night(range(80), by_day=2))
 def test_random_calls(seed, slow):
     function, random = random_function(seed), Random(seed)
     assert_same(function, [random_call(function, random) for _ in range(CALLS)], slow)
@@ -130,7 +130,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", mostly_at_night(FAULTS, by_day=[*FAULTS][::3]))
+@pytest.mark.parametrize("fault", mostly_at_night(FAULTS, by_day=[*FAULTS][::6]))
 def test_what_is_planted_is_found(fault, slow, monkeypatch):
     name, (function, calls), wrong = FAULTS[fault]
     assert_same(function, calls, slow)

@@ -74,9 +74,9 @@ def path(request, monkeypatch):
     ("operator", "positions", "products"),
     [
         (critic, (0, 1, 2), 4),
-        (critic, (1, 2), 3),  # all but the one for x
+        pytest.param(critic, (1, 2), 3, marks=pytest.mark.nightly),  # all but the one for x
         (critic, (2,), 1),
-        (critic, (0,), 2),
+        pytest.param(critic, (0,), 2, marks=pytest.mark.nightly),
         (scaled_critic, (2, 3), 3),
         (squashed, (1,), 2),  # the operator of one gradient would compute the output again
     ],

@@ -85,7 +85,7 @@ def outcome(operator, x, k):
 
 
 CASES = [(function, dtype) for function in VALUES for dtype in X]
-BY_DAY = [*CASES[::4], *CASES[3::4]]  # each function with one dtype
+BY_DAY = [*CASES[:10:4], *CASES[3::4]][:-1]  # each function with one dtype; of sizes there are tests below
 
 
 @pytest.mark.filterwarnings("ignore:.*divide by zero")

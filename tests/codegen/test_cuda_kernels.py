@@ -17,6 +17,7 @@ from opwright.operators.stages import derive
 from opwright.settings import Settings
 from tests.cuda_on_host import ARCHITECTURES, cuda_kernels, machine_code, settings_on_host
 from tests.derived import specs_of
+from tests.suite.nights import mostly_at_night
 
 
 def element_wise(x: Tensor, half: Tensor, count: Tensor, mask: Tensor, z: Tensor) -> tuple[Tensor, ...]:
@@ -127,7 +128,11 @@ AT_NIGHT = {
     *("much", "short", "numbers", "one_pass", "in_groups", "normalized", "counted"),
 }
 
-COMPILED_BY_DAY = {"element_wise", "pieces", "normalized"}
+ALL = [(name, len(calls)) for name, (_, calls) in CASES.items()]
+BY_DAY = [("element_wise", 1), *(case for case in ALL if case[0] not in {*AT_NIGHT, "element_wise"})]
+"""Cases, and how many of their calls; elements that lie otherwise are in `pieces` too."""
+
+COMPILED_BY_DAY = {"element_wise", "normalized"}
 """Of those that run by day, what NVRTC compiles too; at night it compiles all, for every architecture."""
 
 
@@ -175,14 +180,12 @@ def settings() -> Settings:
     return settings_on_host()
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.nightly] if name in AT_NIGHT else []) for name in CASES]
-)
-def test_kernel(name: str, settings: Settings) -> None:
-    reference, calls = CASES[name]
+@pytest.mark.parametrize(("name", "count"), mostly_at_night(dict.fromkeys([*BY_DAY, *ALL]), BY_DAY))
+def test_kernel(name: str, count: int, settings: Settings) -> None:
+    reference, calls = CASES[name][0], CASES[name][1][:count]
     architecture = ARCHITECTURES[list(CASES).index(name) % len(ARCHITECTURES)]
     with cuda_kernels() as programs:
-        operator = Operator(reference, name=f"cuda_kernels::{name}", settings=settings)
+        operator = Operator(reference, name=f"cuda_kernels::{name}_{count}", settings=settings)
         for arguments in calls:
             assert_as_exact_as_eager(operator, arguments)
     assert programs

@@ -35,10 +35,14 @@ IN_MEMORY: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("dtype", mostly_at_night([torch.float32, torch.bool, torch.int64], by_day=1))
-def test_rows(dtype: torch.dtype, settings_quick_by_day: Settings) -> None:
-    name = f"views_{str(dtype).removeprefix('torch.')}"
-    check(compiled(name, SAMPLES, settings_quick_by_day), SAMPLES, dtype, (4, 6))
+ALIKE = [(dtype, tuple(LAYOUTS)) for dtype in (torch.float32, torch.bool, torch.int64)]
+BY_DAY = (torch.float32, ("expanded", "offset, every other column"))  # the others are among the tests that follow
+
+
+@pytest.mark.parametrize(("dtype", "layouts"), mostly_at_night([BY_DAY, *ALIKE], by_day=1), ids=str)
+def test_rows(dtype: torch.dtype, layouts: Collection[str], settings_quick_by_day: Settings) -> None:
+    name = f"views_{str(dtype).removeprefix('torch.')}_{len(layouts)}"
+    check(compiled(name, SAMPLES, settings_quick_by_day), SAMPLES, dtype, (4, 6), layouts)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool])
@@ -61,10 +65,17 @@ def test_rows_at_other_sizes(layouts: Collection[str], settings_quick_by_day: Se
         check(operator, SAMPLES, torch.float64, sizes, layouts)
 
 
-@pytest.mark.parametrize("layouts", mostly_at_night([("transposed",), tuple(LAYOUTS)], by_day=1, whole=True), ids=len)
-def test_rows_into_library_calls(layouts: Collection[str], settings_quick_by_day: Settings) -> None:
-    operator = compiled(f"views_in_memory_{len(layouts)}", IN_MEMORY, settings_quick_by_day)
-    check(operator, IN_MEMORY, torch.float64, (4, 6), layouts)
+@pytest.mark.parametrize(
+    ("names", "layouts"),
+    mostly_at_night([([*IN_MEMORY][::2], ("transposed",)), ([*IN_MEMORY], tuple(LAYOUTS))], by_day=1),
+    ids=len,
+)
+def test_rows_into_library_calls(
+    names: Collection[str], layouts: Collection[str], settings_quick_by_day: Settings
+) -> None:
+    functions = {name: IN_MEMORY[name] for name in names}
+    operator = compiled(f"views_in_memory_{len(layouts)}", functions, settings_quick_by_day)
+    check(operator, functions, torch.float64, (4, 6), layouts)
 
 
 def check(

@@ -246,7 +246,7 @@ CHANGES: dict[str, Callable[[ModuleType, Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("change", mostly_at_night(CHANGES, by_day=[*CHANGES][::2]))
+@pytest.mark.parametrize("change", mostly_at_night(CHANGES, by_day=[*CHANGES][::4]))
 def test_what_the_code_that_runs_reads_is_compared(library: ModuleType, change: str) -> None:
     model = library.Model()
     library.Output(torch.ones(1))
@@ -270,7 +270,7 @@ def test_code_that_a_change_makes_run_is_searched(library: ModuleType) -> None:
 
 
 @pytest.mark.falls_back
-@pytest.mark.parametrize("kind", ["OwnBackward", "Hooked"])
+@pytest.mark.parametrize("kind", mostly_at_night(["Hooked", "OwnBackward"], by_day=1))
 def test_what_runs_in_the_backward_pass_is_searched_too(library: ModuleType, kind: str) -> None:
     model = getattr(library, kind)()
     served = opwright.module(model)

@@ -76,8 +76,10 @@ KERNELS = {
 
 
 MODES = [*((name, "train") for name in KERNELS), *((name, "eval") for name in KERNELS)]
-LIKE_OTHERS = [(name, "train") for name in ("layer norm", "gru cell", "frozen")]
-OTHERWISE_IN_EVAL = [(name, "eval") for name in ("perceptron", "conv, batch norm, relu", "batch norm")]
+LIKE_OTHERS = [
+    (name, "train") for name in ("linear", "layer norm", "gru cell", "frozen", "batch norm, untracked", "weight norm")
+]
+OTHERWISE_IN_EVAL = [(name, "eval") for name in ("perceptron", "batch norm")]
 BY_DAY = {*MODES[: len(KERNELS)], *OTHERWISE_IN_EVAL} - {*LIKE_OTHERS}
 
 

@@ -12,8 +12,7 @@ from torch.nn.functional import scaled_dot_product_attention
 import opwright
 from opwright.errors import FallbackRefused
 from tests.nn.against_plain import compare
-
-pytestmark = pytest.mark.built_together
+from tests.suite.nights import mostly_at_night
 
 Tensor = torch.Tensor
 
@@ -45,8 +44,13 @@ def _heads(layout: str) -> list[Tensor]:
     return [x.requires_grad_() for x in made]
 
 
-@pytest.mark.parametrize("layout", ["row-major", "heads inside", "features strided"])
-@pytest.mark.parametrize("function", [gated_heads, causal, masked, of_two])
+LAYOUTS = ("row-major", "heads inside", "features strided")
+CASES = [(function, layout) for layout in LAYOUTS for function in (gated_heads, causal, masked, of_two)]
+
+
+@pytest.mark.parametrize(
+    ("function", "layout"), mostly_at_night(CASES, by_day=[*CASES[:3], (gated_heads, LAYOUTS[1]), (masked, LAYOUTS[2])])
+)
 def test_values_and_gradients(function: Callable[..., Tensor], layout: str) -> None:
     operator, arguments = opwright.operator(function), _heads(layout)
     for _ in range(2):
@@ -78,7 +82,7 @@ def test_attention_with_dropout_draws_what_eager_draws() -> None:
     torch.testing.assert_close(*results)
 
 
-@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("training", mostly_at_night([True, False], by_day=1))
 def test_a_transformer_layer_is_served(training: bool) -> None:
     torch.manual_seed(0)
     plain = nn.TransformerEncoderLayer(16, 4, 32, 0.0, batch_first=True).train(training)

@@ -8,8 +8,6 @@ import opwright
 from opwright.errors import AutocastRefused
 from tests.suite.nights import mostly_at_night
 
-pytestmark = pytest.mark.built_together
-
 
 def layer(x: Tensor, weight: Tensor) -> Tensor:
     return torch.tanh(x @ weight) + x.sum()

@@ -11,8 +11,6 @@ from tests.operator.against_eager import assert_as_eager, random, variants
 from tests.operator.operators import activated, biased, divided, mix, ranked, scaled_to_power, wave
 from tests.suite.nights import mostly_at_night
 
-pytestmark = pytest.mark.built_together
-
 X = random(3, 4)
 
 
@@ -39,7 +37,11 @@ def test_arguments_are_bound_as_python_binds_them(operator, args, kwargs):
 
 @pytest.mark.parametrize(
     "constants",
-    [(0.0, -0.0), (1.0, -1.0), (1, 1.0), (math.inf, -math.inf), (math.nan, 2.0), (2**40, 2**40 + 1), (True, 1)],
+    mostly_at_night(
+        [(0.0, -0.0), (1, 1.0), (math.nan, 2.0), (2**40, 2**40 + 1), (True, 1), (1.0, -1.0), (math.inf, -math.inf)],
+        by_day=5,
+        whole=True,
+    ),
 )
 def test_each_constant_has_a_kernel_of_its_own(constants):
     for constant in constants:
@@ -100,7 +102,7 @@ SLICES = [
 ]
 
 
-@pytest.mark.parametrize("text", mostly_at_night(SLICES, by_day=SLICES[::2]))
+@pytest.mark.parametrize("text", mostly_at_night(SLICES, by_day=SLICES[::4]))
 def test_slices_of_every_length(text):
     number = SLICES.index(text)
     namespace = {"torch": torch, "Tensor": torch.Tensor}
@@ -128,7 +130,7 @@ NUMBERS_OF_SIZES = [
 
 @pytest.mark.parametrize(
     "number",
-    mostly_at_night(range(len(NUMBERS_OF_SIZES)), by_day=range(1, len(NUMBERS_OF_SIZES), 2)),
+    mostly_at_night(range(len(NUMBERS_OF_SIZES)), by_day=(3, 5, 7, 9)),
     ids=NUMBERS_OF_SIZES,
 )
 def test_numbers_made_from_sizes_are_those_of_each_call(number):
@@ -171,7 +173,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("first", mostly_at_night(range(4), by_day=2))
+@pytest.mark.parametrize("first", mostly_at_night(range(4), by_day=[1]))
 def test_a_parameter_may_be_called_anything(first):
     names, namespace = NAMES[first::4], {"Tensor": torch.Tensor}
     head = f"def named_{first}({', '.join(f'{name}: Tensor' for name in names)}, x: Tensor) -> Tensor:\n"
@@ -180,9 +182,10 @@ def test_a_parameter_may_be_called_anything(first):
     assert_as_eager(opwright.operator(namespace[f"named_{first}"]), *given, order=1)
 
 
-@pytest.mark.parametrize(
-    "name", ["given", "sizes", "made", "known", "call", "NAN", "Size", "x_size_0", "double", "stack"]
-)
+VARIABLES = ["given", "sizes", "NAN", "double", "made", "known", "call", "Size", "x_size_0", "stack"]
+
+
+@pytest.mark.parametrize("name", mostly_at_night(VARIABLES, by_day=2))
 def test_a_variable_may_be_called_anything(name):
     namespace = {"Tensor": torch.Tensor}
     exec(f"def local_{name}(x: Tensor) -> Tensor:\n    {name} = x.sum(0)\n    return {name}.exp() * x", namespace)
@@ -207,7 +210,11 @@ def test_other_dtypes_are_served_by_the_reference_which_says_so_once(dtype, told
     )
 
 
-@pytest.mark.parametrize("dtype", [getattr(torch, dtype.value) for dtype in DType if not dtype.is_complex], ids=str)
+DTYPES = [getattr(torch, dtype.value) for dtype in DType if not dtype.is_complex]
+DTYPES_BY_DAY = [torch.bfloat16, torch.bool, torch.int64]
+
+
+@pytest.mark.parametrize("dtype", mostly_at_night(DTYPES, DTYPES_BY_DAY), ids=str)
 def test_integers_and_truth_values_come_and_go(dtype):
     values = torch.tensor([0, 1, 5, -3]).to(dtype)
     assert_as_eager(ranked, values, values.flip(0), order=0)

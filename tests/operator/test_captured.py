@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import opwright
+from tests.suite.nights import mostly_at_night
 
 Tensor = torch.Tensor
 x = torch.linspace(-1, 1, 12).reshape(3, 4)
@@ -85,7 +86,7 @@ def compare(operator: Any, function: Callable[..., Any], args: tuple[Any, ...], 
     torch.testing.assert_close(*made, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", mostly_at_night(FUNCTIONS, by_day=["a closure"]))
 def test_tensors_from_outside_are_followed_with_their_gradients(name: str) -> None:
     make, args = FUNCTIONS[name]
     world = World()

@@ -18,7 +18,7 @@ from opwright.tracing.interface.orders import order_of
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 from tests.suite.nights import mostly_at_night
 
-pytestmark = [pytest.mark.built_together, pytest.mark.falls_back]
+pytestmark = pytest.mark.falls_back
 
 SIGNATURE = Signature((Parameter("x", Kind.TENSOR, False),), 1)
 Step = Callable[[Tensor], Tensor]
@@ -80,7 +80,7 @@ def program(seed: int) -> tuple[str, Step]:
     return " → ".join(name for name, _ in steps), drawn
 
 
-@pytest.mark.parametrize("seed", mostly_at_night(range(400), 6))
+@pytest.mark.parametrize("seed", mostly_at_night(range(400), 3))
 def test_random_programs_draw_what_eager_draws(seed: int) -> None:
     words, function = program(seed)
     operator = Operator(function, signature=SIGNATURE)
@@ -166,9 +166,16 @@ UNDER = {
 }
 
 
+TRANSFORMED = [(how, function) for function in (dropped, added, dropped_by_rows) for how in UNDER]
+TRANSFORMED_BY_DAY = [
+    *((how, dropped) for how in ("grad", "jacrev", "jacfwd", "dual tensors", "vmap of recorded gradients")),
+    *((how, added) for how in ("vjp", "vmap of gradients")),
+    *((how, dropped_by_rows) for how in ("grad", "vmap")),
+]
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("function", [dropped, added, dropped_by_rows])
-@pytest.mark.parametrize("how", UNDER)
+@pytest.mark.parametrize(("how", "function"), mostly_at_night(TRANSFORMED, TRANSFORMED_BY_DAY))
 def test_transforms_draw_what_they_draw_of_the_function(how: str, function: Callable[..., Tensor]) -> None:
     """PyTorch's dropout draws row by row under `torch.func`, and along memory elsewhere."""
     operator = opwright.operator(function, name=f"tests::{function.__name__}")

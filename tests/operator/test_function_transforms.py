@@ -1,5 +1,6 @@
 """Function transforms and forward mode give what they give in eager, and run on kernels."""
 
+import itertools
 import threading
 
 import pytest
@@ -153,19 +154,16 @@ TRANSFORMS = [
 @pytest.mark.parametrize(
     ("operator", "args", "transforms"),
     [
-        (lltm, CELL, TRANSFORMS[::4]),
-        pytest.param(lltm, CELL, TRANSFORMS, marks=pytest.mark.nightly),
-        (
-            rows,
-            (random(3, 4), random(4, seed=1)),
-            [jvp_of_jvp, jvp_of_grad, vmap_over_some, vmap_of_grad, grad_of_vmap],
-        ),
+        (lltm, CELL, [grad, vmap_over_last_dimensions]),
+        (rows, (random(3, 4), random(4, seed=1)), [vmap_over_some, vmap_of_grad, grad_of_vmap]),
+        (ranked, (random(4), random(4, seed=1)), [jvp_of_jvp, jvp_of_grad, vmap, dual]),
         *mostly_at_night(
             [
-                (ranked, (random(4), random(4, seed=1)), [jvp_of_grad, vmap, dual]),
+                (lltm, CELL, TRANSFORMS),
+                (rows, (random(3, 4), random(4, seed=1)), [jvp_of_jvp, jvp_of_grad]),
                 (linear_tanh, (random(3, 4), random(5, 4, seed=1)), [jacobians, vmap_of_grad, vmap_of_jvp]),
             ],
-            by_day=1,
+            by_day=0,
         ),
     ],
 )
@@ -177,48 +175,63 @@ def test_transforms_give_what_they_give_in_eager_and_run_on_kernels(operator, ar
 
 
 @pytest.mark.falls_back
-def test_the_registered_operator_is_transformed_too():
-    for transform in (grad_of_grad, hessian, vmap_of_grad, dual):
-        torch.testing.assert_close(transform(lltm.overload, *CELL), transform(lltm.reference, *CELL))
+@pytest.mark.parametrize("transform", mostly_at_night([vmap_of_grad, dual, grad_of_grad, hessian], by_day=1))
+def test_the_registered_operator_is_transformed_too(transform):
+    torch.testing.assert_close(transform(lltm.overload, *CELL), transform(lltm.reference, *CELL))
 
 
-def test_structures_are_transformed():
+OF_STRUCTURES = {
+    "grad": lambda f, args: torch.func.grad(lambda xs: sum(t.sum() for t in f(xs).values()))(args),
+    "vmap": lambda f, args: torch.vmap(f)(args),
+    "jvp": lambda f, args: torch.func.jvp(f, (args,), (args[::-1],)),
+}
+
+
+@pytest.mark.parametrize("transform", mostly_at_night(OF_STRUCTURES, by_day=2))
+def test_structures_are_transformed(transform):
     args = [random(3, 4), random(3, 4, seed=1)]
-    for transform in (
-        lambda f: torch.func.grad(lambda xs: sum(t.sum() for t in f(xs).values()))(args),
-        lambda f: torch.func.jvp(f, (args,), (args[::-1],)),
-        lambda f: torch.vmap(f)(args),
-    ):
-        torch.testing.assert_close(transform(parts), transform(parts.reference))
-        assert parts.last_rung == "cpp"
+    torch.testing.assert_close(*(OF_STRUCTURES[transform](f, args) for f in (parts, parts.reference)))
+    assert parts.last_rung == "cpp"
 
 
-def test_optional_arguments_and_numbers_are_passed_on():
+@pytest.mark.parametrize("bias", [None, pytest.param(random(4, seed=2), marks=pytest.mark.nightly)])
+def test_optional_arguments_and_numbers_are_passed_on(bias):
     x, residual = random(3, 4), random(4, seed=1)
-    for bias in (None, random(4, seed=2)):
-        for transform in (
-            lambda f, b=bias: torch.func.grad(lambda y: f(y, b, residual).sum())(x),
-            lambda f, b=bias: torch.vmap(lambda y: f(y, b, residual=residual))(x),
-            lambda f, b=bias: torch.func.jacfwd(lambda y: f(y, b))(x),
-        ):
-            torch.testing.assert_close(transform(biased), transform(biased.reference))
+    for transform in (
+        lambda f: torch.func.grad(lambda y: f(y, bias, residual).sum())(x),
+        lambda f: torch.vmap(lambda y: f(y, bias, residual=residual))(x),
+        lambda f: torch.func.jacfwd(lambda y: f(y, bias))(x),
+    ):
+        torch.testing.assert_close(transform(biased), transform(biased.reference))
+
+
+OF_RANDOM_NUMBERS = {
+    "grad": lambda f, x, _: torch.func.grad(lambda y: f(y).sum())(x),
+    "jvp": lambda f, x, _: torch.func.jvp(f, (x,), (torch.cos(x),)),
+    "vmap": lambda f, x, randomness: torch.vmap(f, randomness=randomness)(x),
+    "grad of vmap": lambda f, x, randomness: torch.func.grad(lambda y: torch.vmap(f, randomness=randomness)(y).sum())(
+        x
+    ),
+    "vmap of grad": lambda f, x, randomness: torch.vmap(torch.func.grad(lambda y: f(y).sum()), randomness=randomness)(
+        x
+    ),
+}
 
 
 @pytest.mark.falls_back
-@pytest.mark.parametrize("randomness", ["different", "same"])
-def test_random_numbers_are_those_of_eager(randomness):
-    x = random(3, 4)
-    for transform in (
-        lambda f: torch.func.grad(lambda y: f(y).sum())(x),
-        lambda f: torch.func.jvp(f, (x,), (torch.cos(x),)),
-        lambda f: torch.vmap(f, randomness=randomness)(x),
-        lambda f: torch.func.grad(lambda y: torch.vmap(f, randomness=randomness)(y).sum())(x),
-        lambda f: torch.vmap(torch.func.grad(lambda y: f(y).sum()), randomness=randomness)(x),
-    ):
+@pytest.mark.parametrize(
+    ("transform", "randomness"),
+    mostly_at_night(
+        itertools.product(OF_RANDOM_NUMBERS, ["different", "same"]),
+        by_day=[("grad", "same"), ("jvp", "same"), ("vmap", "different"), ("vmap of grad", "same")],
+    ),
+)
+def test_random_numbers_are_those_of_eager(transform, randomness):
+    found = []
+    for function in (noisy, noisy.reference):
         torch.manual_seed(0)
-        found = transform(noisy)
-        torch.manual_seed(0)
-        torch.testing.assert_close(found, transform(noisy.reference))
+        found.append(OF_RANDOM_NUMBERS[transform](function, random(3, 4), randomness))
+    torch.testing.assert_close(*found)
 
 
 def test_random_numbers_are_refused_where_torch_refuses_them():
@@ -226,19 +239,18 @@ def test_random_numbers_are_refused_where_torch_refuses_them():
         torch.vmap(noisy)(random(3, 4))
 
 
-def test_a_transform_inside_of_ordinary_autograd():
-    x = random(3, 4).requires_grad_()
-    weight = random(4, seed=1)
+INSIDE_OF_AUTOGRAD = {
+    "vmap": lambda f, x, weight: torch.vmap(lambda row: f(row, weight))(x),
+    "grad": lambda f, x, weight: torch.func.grad(lambda w: (f(x, w) * f(x * 2, weight)).sum())(weight),
+    "jvp": lambda f, x, weight: torch.func.jvp(lambda y: f(y, weight), (x,), (torch.cos(x.detach()),))[1],
+}
 
-    def scenarios(f):
-        yield torch.vmap(lambda row: f(row, weight))(x)
-        yield torch.func.jvp(lambda y: f(y, weight), (x,), (torch.cos(x.detach()),))[1]
-        yield torch.func.grad(lambda w: (f(x, w) * f(x * 2, weight)).sum())(weight)
 
-    for found, expected in zip(scenarios(rows), scenarios(rows.reference), strict=True):
-        torch.testing.assert_close(
-            torch.autograd.grad(found.sin().sum(), x), torch.autograd.grad(expected.sin().sum(), x)
-        )
+@pytest.mark.parametrize("transform", mostly_at_night(INSIDE_OF_AUTOGRAD, by_day=2))
+def test_a_transform_inside_of_ordinary_autograd(transform):
+    x, weight = random(3, 4).requires_grad_(), random(4, seed=1)
+    results = (INSIDE_OF_AUTOGRAD[transform](f, x, weight) for f in (rows, rows.reference))
+    torch.testing.assert_close(*(torch.autograd.grad(result.sin().sum(), x) for result in results))
 
 
 def test_pulling_back_after_the_transform_has_ended():
@@ -257,9 +269,13 @@ def test_gradients_are_switched_off_where_they_are_switched_off():
     torch.testing.assert_close(scenario(rows), scenario(rows.reference))
 
 
-def test_forward_mode_and_batched_gradients_agree_with_differences():
+IN_BATCHES = {"check_batched_grad": True, "check_batched_forward_grad": True}
+
+
+@pytest.mark.parametrize("batches", mostly_at_night([{}, IN_BATCHES], by_day=1), ids=["one by one", "in batches"])
+def test_forward_mode_and_batched_gradients_agree_with_differences(batches):
     args = [arg.clone().requires_grad_() for arg in (random(2, 2), random(2, seed=1))]
-    assert gradcheck(rows, args, check_forward_ad=True, check_batched_grad=True, check_batched_forward_grad=True)
+    assert gradcheck(rows, args, check_forward_ad=True, **batches)
 
 
 @pytest.mark.nightly

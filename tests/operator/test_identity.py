@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 import opwright
 
-pytestmark = [pytest.mark.built_together, pytest.mark.falls_back]
+pytestmark = [pytest.mark.falls_back]
 
 EMPTY = torch.zeros(4)
 

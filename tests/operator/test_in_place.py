@@ -10,8 +10,7 @@ from torch import Tensor
 
 from opwright.api.operator import Operator
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
-
-pytestmark = pytest.mark.built_together
+from tests.suite.nights import mostly_at_night
 
 SIGNATURE = Signature((Parameter("x", Kind.TENSOR, False),), 1)
 
@@ -99,6 +98,9 @@ FUNCTIONS = (
 )
 
 
+BY_DAY = (change_what_two_views_show, change_what_is_detached, reshape_what_was_changed, reshape_one_of_several)
+
+
 def output_and_gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
     leaf = x.detach().requires_grad_()
     output = function(leaf)
@@ -106,7 +108,7 @@ def output_and_gradient(function: Callable[[Tensor], Tensor], x: Tensor) -> tupl
     return output.detach(), gradient
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", mostly_at_night(FUNCTIONS, by_day=BY_DAY), ids=lambda function: function.__name__)
 def test_as_in_eager(function: Callable[[Tensor], Tensor]) -> None:
     operator = Operator(function, signature=SIGNATURE)
     x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))

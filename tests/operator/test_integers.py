@@ -6,8 +6,7 @@ from torch import Tensor
 
 import opwright
 from tests.operator.against_eager import assert_as_eager, random, variants
-
-pytestmark = pytest.mark.built_together
+from tests.suite.nights import mostly_at_night
 
 EXTREMES = (1, 2, -5, 0, 7, 2**53 + 1, -(2**63), 2**63 - 1)
 
@@ -64,15 +63,19 @@ def outcome(function, *arguments):
 
 USES = [
     (each_use, torch.int64, EXTREMES),
-    (each_use, torch.int32, (1, 2, -5, 0, 2**31 - 1)),
-    (each_use, torch.float32, EXTREMES),
     (each_use, torch.float16, (1, 2, -5, 0, 60000)),
     (on_bits, torch.int64, (1, 2, -5, 12, 2**40 + 1)),
     (on_truth, torch.bool, EXTREMES),
+    (each_use, torch.int32, (1, 2, -5, 0, 2**31 - 1)),
+    (each_use, torch.float32, EXTREMES),
 ]
 
 
-@pytest.mark.parametrize(("reference", "dtype", "values"), USES, ids=lambda given: getattr(given, "__name__", None))
+@pytest.mark.parametrize(
+    ("reference", "dtype", "values"),
+    mostly_at_night(USES, by_day=4),
+    ids=lambda given: getattr(given, "__name__", None),
+)
 def test_a_kernel_computes_with_an_integer_as_python_does(reference, dtype, values):
     operator = opwright.operator(reference)
     x = torch.tensor([1, 0, 3, 77]).to(dtype)
@@ -105,7 +108,7 @@ def scaled(x: Tensor, k: int) -> Tensor:
     return torch.tanh(x * k) / (k + 0.5) + x * x
 
 
-@pytest.mark.parametrize("reference", [chosen, scaled])
+@pytest.mark.parametrize("reference", mostly_at_night([scaled, chosen], by_day=1))
 def test_gradients_of_both_orders_take_the_integer_of_their_call(reference):
     operator = opwright.operator(reference)
     for value in (1, 4, 2, 9):
@@ -155,7 +158,7 @@ def listed(x: Tensor, given: dict[str, int]) -> Tensor:
     return x * given["k"] + given["k"]
 
 
-@pytest.mark.parametrize("reference", [by_text, by_table, rolled, listed])
+@pytest.mark.parametrize("reference", mostly_at_night([by_text, rolled, by_table, listed], by_day=2))
 def test_an_integer_whose_value_is_needed_is_right(reference):
     operator = opwright.operator(reference)
     x = random(4, gradient=False)

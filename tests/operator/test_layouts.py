@@ -10,8 +10,6 @@ from tests.operator.against_eager import assert_as_eager, random, variants
 from tests.operator.operators import lltm, mix, wave
 from tests.suite.nights import mostly_at_night
 
-pytestmark = pytest.mark.built_together
-
 
 def of_conjugate():
     imaginary = torch.complex(random(3, 4, gradient=False), random(3, 4, gradient=False)).conj().imag
@@ -43,8 +41,12 @@ def test_arguments_of_any_layout(layout):
     assert_as_eager(mix, other, LAYOUTS[layout]())
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("create_graph", [False, True])
+INCOMING = [(create_graph, layout) for create_graph in (False, True) for layout in LAYOUTS]
+
+
+@pytest.mark.parametrize(
+    ("create_graph", "layout"), mostly_at_night(INCOMING, by_day=[*INCOMING[:13], *INCOMING[13::4]])
+)
 def test_incoming_gradients_of_any_layout(layout, create_graph):
     cotangents = LAYOUTS[layout]()
     found = []
@@ -54,7 +56,7 @@ def test_incoming_gradients_of_any_layout(layout, create_graph):
     torch.testing.assert_close(*found)
 
 
-@pytest.mark.parametrize("rank", range(6))
+@pytest.mark.parametrize("rank", mostly_at_night(range(6), by_day=(0, 2, 5)))
 def test_every_rank_with_every_pattern_of_ones_and_zeros(rank):
     for shape in (
         itertools.product((0, 1, 3), repeat=rank) if rank < 3 else [(2,) * rank, (1,) * rank, (0, *[2] * (rank - 1))]
@@ -78,12 +80,12 @@ BROADCASTS = [
 ]
 
 
-@pytest.mark.parametrize(("left", "right"), mostly_at_night(BROADCASTS, by_day=BROADCASTS[::2]))
+@pytest.mark.parametrize(("left", "right"), mostly_at_night(BROADCASTS, by_day=BROADCASTS[:5:4]))
 def test_arguments_broadcast(left, right):
     assert_as_eager(mix, random(*left), random(*right, seed=1))
 
 
-@pytest.mark.parametrize("size", [2, 3, 4, 5, 15, 16, 17, 255, 256, 257, 4097])
+@pytest.mark.parametrize("size", mostly_at_night([2, 3, 5, 15, 16, 17, 257, 4097, 4, 255, 256], by_day=8))
 def test_rows_of_every_length(size):
     assert_as_eager(lltm, random(3, 3 * size), random(3, size), order=1)
 

@@ -9,6 +9,7 @@ from torch import Tensor
 from opwright.api.operator import Operator
 from tests.operator.random_literals import differences, random_function
 from tests.quiet_settings import quiet_settings
+from tests.suite.nights import mostly_at_night
 
 pytestmark = pytest.mark.built_together
 
@@ -71,7 +72,7 @@ def _special(dtype):
 
 @pytest.mark.falls_back
 @pytest.mark.parametrize("dtype", [*FLOATING, *INTEGRAL], ids=str)
-@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(2, 60))])
+@pytest.mark.parametrize("seed", mostly_at_night(range(60), by_day=1))
 def test_random_literals(seed, dtype):
     x = _special(dtype)
     function = random_function(seed, x)

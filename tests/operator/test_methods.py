@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import opwright
+from tests.suite.nights import mostly_at_night
 
 x = torch.linspace(-1, 1, 12).reshape(3, 4)
 
@@ -101,7 +102,7 @@ def test_a_method_may_change_an_argument() -> None:
     torch.testing.assert_close(given, torch.tanh(x) * 2)
 
 
-@pytest.mark.parametrize("name", ["forward", "encode"])
+@pytest.mark.parametrize("name", mostly_at_night(["forward", "encode"], by_day=1))
 def test_methods_of_modules_take_its_tensors(name: str) -> None:
     torch.manual_seed(0)
     layer = Layer()

@@ -13,8 +13,6 @@ from torch.utils._pytree import tree_leaves
 import opwright
 from opwright.errors import UnsupportedParameter
 
-pytestmark = pytest.mark.built_together
-
 
 class State(NamedTuple):
     """Two tensors."""

@@ -11,6 +11,7 @@ from torch import Tensor
 
 import opwright
 from opwright.binding.variants.states import MOST_STATES, OutsideChanged
+from tests.suite.nights import mostly_at_night
 
 pytestmark = [
     pytest.mark.built_together,
@@ -85,7 +86,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("way", CALLS)
+@pytest.mark.parametrize("way", mostly_at_night(CALLS, by_day=CALLS.keys() - {"hessian", "keyword"}))
 def test_every_way_of_calling_sees_another_value(way):
     operator, call = CALLS[way]
     for OUTSIDE.scale in (2.0, 5.0, 2.0, -0.0):

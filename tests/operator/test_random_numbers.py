@@ -14,8 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from opwright.api.operator import Operator
 from opwright.ir.call_traits import RANDOM
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
-
-pytestmark = pytest.mark.built_together
+from tests.suite.nights import mostly_at_night
 
 SIGNATURE = Signature((Parameter("x", Kind.TENSOR, False),), 1)
 
@@ -87,7 +86,9 @@ def everything(function: Callable[[Tensor], Tensor], x: Tensor) -> list[Tensor]:
 
 
 @pytest.mark.falls_back
-@pytest.mark.parametrize("function", [several_draws, unused_draw, drawn_in_place, drawn_along_memory, seeded])
+@pytest.mark.parametrize(
+    "function", mostly_at_night([several_draws, drawn_along_memory, seeded, drawn_in_place, unused_draw], by_day=3)
+)
 def test_the_stream_is_that_of_eager(function: Callable[[Tensor], Tensor]) -> None:
     operator = operator_of(function)
     x = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))

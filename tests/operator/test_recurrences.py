@@ -10,7 +10,6 @@ import torch
 from torch.nn import functional
 
 from opwright.api.operator import Operator
-from tests.suite.built_together import build_together
 from tests.suite.nights import mostly_at_night
 
 Tensors = tuple[torch.Tensor, ...]
@@ -49,13 +48,6 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def operators() -> dict[str, Operator]:
-    made = {name: Operator(function, name=f"recurrence_{name[0]}") for name, (function, _) in CASES.items()}
-    build_together(*(lambda name=name: _gradients(made[name], _inputs(CASES[name][1])) for name in CASES))
-    return made
-
-
 def _inputs(shapes: tuple[tuple[int, ...], ...], dtype: torch.dtype = torch.float32) -> Tensors:
     generator = torch.Generator().manual_seed(1)
     return tuple(torch.randn(shape, generator=generator).to(dtype).requires_grad_() for shape in shapes)
@@ -67,10 +59,11 @@ def _gradients(function: Callable[..., Any], inputs: Tensors) -> Tensors:
 
 
 @pytest.mark.parametrize("name", mostly_at_night(CASES, by_day=1))
-def test_as_exact_as_eager(name: str, operators: dict[str, Operator]) -> None:
+def test_as_exact_as_eager(name: str) -> None:
     function, shapes = CASES[name]
-    found = _gradients(operators[name], _inputs(shapes))
-    assert operators[name].last_rung == "cpp"
+    operator = Operator(function, name=f"recurrence_{name[0]}")
+    found = _gradients(operator, _inputs(shapes))
+    assert operator.last_rung == "cpp"
     exact = _gradients(function, _inputs(shapes, torch.float64))
     eager = _gradients(function, _inputs(shapes))
     for ours, theirs, value in zip(found, eager, exact, strict=True):

@@ -10,8 +10,6 @@ from opwright.api.operator import Operator
 from tests.quiet_settings import quiet_settings
 from tests.suite.nights import mostly_at_night
 
-pytestmark = pytest.mark.built_together
-
 VALUES = [(1.0, 2.0), (2.0, 3.0), (0.1, 0.3), (1e-20, 7.0), (-0.7, 0.3), (1e17, -3.3), (0.0, 1.0), (-0.0, 0.5)]
 _LEAVES = ("a", "b", "n", "0.1", "1.0", "3", "1e16", "0.7", "0.0", "-0.0", "2", "1e-17", "-1.0")
 _FORMS = ("({} + {})", "({} - {})", "({} * {})", "({} / (abs({}) + 1.5))")
@@ -50,14 +48,15 @@ STEPS = [
 
 
 @pytest.mark.falls_back
-@pytest.mark.parametrize("text", mostly_at_night(STEPS, by_day=STEPS[::2]))
-def test_steps_are_rounded(text):
-    assert not list(differences(function_of(text)))
-
-
 @pytest.mark.parametrize(
-    "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(3, 100))]
+    "texts",
+    mostly_at_night([STEPS[:-1:2], STEPS[1::2], *([text] for text in STEPS)], by_day=[STEPS[:-1:2], STEPS[-1:]]),
 )
+def test_steps_are_rounded(texts):
+    assert not list(differences(function_of(*texts)))
+
+
+@pytest.mark.parametrize("seed", mostly_at_night(range(100), by_day=2))
 def test_random_arithmetic(seed):
     chooser = random.Random(seed)
     assert not list(differences(function_of(*(random_sum(chooser) for _ in range(3)))))

@@ -9,8 +9,7 @@ import opwright
 from opwright.errors import SaveRefused
 from tests.kept import kept_bytes
 from tests.operator.against_eager import assert_as_eager, random
-
-pytestmark = pytest.mark.built_together
+from tests.suite.nights import mostly_at_night
 
 
 def network(x: Tensor, first: Tensor, second: Tensor, third: Tensor) -> Tensor:
@@ -44,7 +43,7 @@ BUDGETS = {
 }
 
 
-@pytest.mark.parametrize("save", BUDGETS, ids=str)
+@pytest.mark.parametrize("save", mostly_at_night(BUDGETS, by_day=(0.8, 30_000, "inputs")), ids=str)
 def test_a_budget_is_kept_and_gradients_are_right(save: float | str) -> None:
     operator = opwright.operator(network, save=save, name="budgeted")
     given = [argument.detach().requires_grad_() for argument in ARGUMENTS]

@@ -13,8 +13,6 @@ from opwright.checking.accuracy import Comparison
 from opwright.settings import Settings
 from tests.suite.nights import mostly_at_night
 
-pytestmark = pytest.mark.built_together
-
 Function = Callable[[Tensor], Tensor]
 
 
@@ -45,9 +43,9 @@ FUNCTIONS: dict[str, Function] = {
 }
 TRACED_AND_CALLED = {
     "long, then short": ("energy", [(6, 40), (40, 3), (300, 2), (3, 700)]),
-    "long, then short, in columns": ("centred", [(6, 40), (40, 3), (3, 700)]),
-    "two": ("softmax", [(11, 2), (300, 2), (9, 3), (2, 2)]),
     "four": ("rotated", [(10, 4), (41, 4), (4, 4), (5, 6)]),
+    "two": ("softmax", [(11, 2), (300, 2), (9, 3), (2, 2)]),
+    "long, then short, in columns": ("centred", [(6, 40), (40, 3), (3, 700)]),
     "three dimensions": ("joined", [(3, 11, 2), (2, 40, 2), (2, 2, 2), (3, 5, 3), (4, 6, 9)]),
     "columns of three dimensions": ("sum of columns", [(2, 31, 3), (70, 31, 3), (31, 2, 3), (4, 6, 9)]),
 }
@@ -80,8 +78,16 @@ def assert_right(operator: Operator, function: Function, x: Tensor, order: int =
         Comparison("result", found, expected, results(function, x.double(), order), inputs=[x]).judge()
 
 
-@pytest.mark.parametrize("name", mostly_at_night(FUNCTIONS, by_day=("softmax", "rotated")))
-def test_other_sizes_and_strides(name: str, settings_quick_by_day: Settings) -> None:
+OF_SECOND_ORDER = ("energy", "rotated")
+
+
+@pytest.mark.parametrize(
+    ("name", "order"),
+    mostly_at_night(
+        [*((name, 1) for name in FUNCTIONS), *((name, 2) for name in OF_SECOND_ORDER)], by_day=[("rotated", 1)]
+    ),
+)
+def test_other_sizes_and_strides(name: str, order: int, settings_quick_by_day: Settings) -> None:
     function = FUNCTIONS[name]
 
     def reference(x: Tensor) -> Tensor:
@@ -91,12 +97,12 @@ def test_other_sizes_and_strides(name: str, settings_quick_by_day: Settings) -> 
     generator = torch.Generator().manual_seed(len(name))
     for shape in ((9, 3), (700, 3), (9, 2), (5, 7), (40, 130), (2, 2), (3, 3)):
         for layout in LAYOUTS.values():
-            order = 2 if name in ("energy", "rotated") else 1
             assert_right(operator, reference, layout(torch.randn(shape, generator=generator)), order)
 
 
-@pytest.mark.parametrize(("name", "shapes"), TRACED_AND_CALLED.values(), ids=TRACED_AND_CALLED)
-def test_sizes_of_the_first_call(name: str, shapes: list[tuple[int, ...]], settings_quick_by_day: Settings) -> None:
+@pytest.mark.parametrize("first", mostly_at_night(TRACED_AND_CALLED, by_day=[*TRACED_AND_CALLED][::2]))
+def test_sizes_of_the_first_call(first: str, settings_quick_by_day: Settings) -> None:
+    name, shapes = TRACED_AND_CALLED[first]
     function = FUNCTIONS[name]
 
     def reference(x: Tensor) -> Tensor:
@@ -124,7 +130,7 @@ def test_dtypes(name: str, dtype: torch.dtype, settings_quick_by_day: Settings) 
         assert_right(operator, reference, LAYOUTS["transposed"](x))
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool, torch.complex64])
+@pytest.mark.parametrize("dtype", mostly_at_night([torch.int64, torch.bool, torch.complex64, torch.uint8], by_day=3))
 def test_other_numbers(dtype: torch.dtype, settings_quick_by_day: Settings) -> None:
     def reference(x: Tensor, y: Tensor) -> Tensor:
         return torch.stack([x[:, 0] * y, x[:, 1] * x[:, 2]], -1)

@@ -16,8 +16,6 @@ from tests.quiet_settings import quiet_settings
 from tests.suite.nights import mostly_at_night
 from tests.suite.strides import stride_difference
 
-pytestmark = pytest.mark.built_together
-
 
 def last(*shape: int, seed: int = 0) -> Tensor:
     """A tensor in channels last."""
@@ -137,10 +135,14 @@ CASES = {
 WITH_GRADIENTS = {"transposed afterwards", "the first decides", "convolution", "group norm", "batch norm", "pieces"}
 
 
-AT_NIGHT = {*[*CASES][::3]} - WITH_GRADIENTS
+BY_DAY = (
+    *("a transposed view", "transposed afterwards", "in channels last, with gaps", "one channel in channels last"),
+    *("the first decides", "the second decides, the first being expanded", "channels", "convolution", "group norm"),
+    *("batch norm of what is permuted", "pieces", "vectors of singular values"),
+)
 
 
-@pytest.mark.parametrize("case", mostly_at_night(CASES, by_day=CASES.keys() - AT_NIGHT))
+@pytest.mark.parametrize("case", mostly_at_night(CASES, BY_DAY))
 def test_results_lie_as_those_of_eager(case: str) -> None:
     function, make = CASES[case]
     arguments = [argument.detach().requires_grad_(case in WITH_GRADIENTS) for argument in make()]
@@ -159,7 +161,7 @@ def _tensors(returned: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     return (returned,) if isinstance(returned, Tensor) else returned
 
 
-@pytest.mark.parametrize("function", [curve, groups_normalized])
+@pytest.mark.parametrize("function", mostly_at_night([groups_normalized, curve], by_day=1))
 def test_gradients_of_what_lies_in_channels_last_lie_so_too(function: Callable[[Tensor], Tensor]) -> None:
     name = f"strides::{function.__name__}_of_gradients"
     operator = Operator(function, name=name, settings=quiet_settings(optimized=False))

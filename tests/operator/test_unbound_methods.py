@@ -9,6 +9,7 @@ from torch import Tensor
 from opwright.api.operator import Operator
 from opwright.errors import UndeclaredMutation
 from tests.quiet_settings import quiet_settings
+from tests.suite.nights import mostly_at_night
 
 pytestmark = [
     pytest.mark.built_together,
@@ -23,6 +24,7 @@ METHODS = [
     for name in vars(Tensor)
     if isinstance(getattr(Tensor, name), types.FunctionType) and not any(apart in name for apart in _APART)
 ]
+ARITHMETIC = ("__rdiv__", "__rsub__", "__rpow__", "__rmod__", "__floordiv__", "__rfloordiv__", "__pow__", "norm")
 X, Y = torch.tensor([0.5, -1.25, 2.0]), torch.tensor([1.5, 0.5, -2.0])
 ARGUMENTS = [(X,), (X, Y), (X, 2.0), (torch.eye(3) * 2 + 1,), (torch.tensor([3, -1, 2]), torch.tensor([1, 2, 3]))]
 
@@ -36,7 +38,7 @@ def _outcome(function, arguments):
 
 
 @pytest.mark.filterwarnings("ignore")  # torch's own, of methods that are to go
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", mostly_at_night(METHODS, by_day=[*ARITHMETIC, *METHODS[::4]]))
 def test_methods_give_what_they_give_in_eager(name):
     method = getattr(Tensor, name)
     for arguments in ARGUMENTS:

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import opwright
+from tests.suite.nights import mostly_at_night
 
 ROWS, COLUMNS = 5, 67
 
@@ -52,7 +53,10 @@ def assert_same(actual, expected):
         assert torch.equal(actual[numbers_at].signbit(), expected[numbers_at].signbit())
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int32, torch.int64, torch.int8])
+DTYPES = [torch.float32, torch.bfloat16, torch.int64, torch.float64, torch.int32, torch.int8]
+
+
+@pytest.mark.parametrize("dtype", mostly_at_night(DTYPES, by_day=3))
 def test_at_points_the_result_is_eagers(dtype):
     x, y = numbers(dtype), numbers(dtype).flip(1)
     assert_same(chosen_at_points.on("cpp")(x, y, KEPT), torch.where(KEPT, x, y))
@@ -61,7 +65,7 @@ def test_at_points_the_result_is_eagers(dtype):
 
 
 @pytest.mark.parametrize("size", [COLUMNS, 9], ids=["one row after another", "rows in lanes"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", mostly_at_night([torch.float32, torch.float64], by_day=1))
 def test_in_rows(size, dtype):
     x = torch.randn(40, size, dtype=dtype)
     kept, causal = torch.rand(40, 1) > 0.3, torch.rand(40, size) > 0.2

@@ -32,7 +32,9 @@ NAMES = (
     "AdamW", "NAdam", "Lion", "SGD", "Adam", "Adamax", "RAdam", "Adagrad", "Adadelta", "RMSprop", "Rprop", "Adan",
     "ASGD", "ScheduleFreeAdamW",
 )  # fmt: skip
-BY_DAY = NAMES[:2]
+MATRICES = ((7, 5), (0, 3), (4, 4), (1, 9), (50, 100))  # of one rank, for which one kernel is derived
+BY_DAY = [("AdamW", SHAPES), ("ASGD", MATRICES)]
+AT_NIGHT = [(name, SHAPES) for name in NAMES[1:]]
 HYPER = {"SGD": {"momentum": 0.9, "nesterov": True}, "RMSprop": {"centered": True, "momentum": 0.5}}
 
 
@@ -60,10 +62,10 @@ def no_definition(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "run_composed", refuse)
 
 
-@pytest.mark.parametrize("name", mostly_at_night(NAMES, BY_DAY))
-def test_steps_are_those_of_the_processor(name: str, no_definition: None) -> None:
+@pytest.mark.parametrize(("name", "shapes"), mostly_at_night([*BY_DAY, *AT_NIGHT], by_day=2))
+def test_steps_are_those_of_the_processor(name: str, shapes: Any, no_definition: None) -> None:
     cls, hyper = getattr(opwright.optim, name), HYPER.get(name, {})
-    ours, right = (train(each(groups(parameters(SHAPES)), **hyper), 6) for each in (on_host(cls), cls))
+    ours, right = (train(each(groups(parameters(shapes)), **hyper), 6) for each in (on_host(cls), cls))
     assert_same(ours, right)
 
 
@@ -106,7 +108,7 @@ def test_all_groups_are_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_reduces_along_dimensions_runs_its_definition() -> None:
     cls = opwright.optim.Adafactor
     of_its_own = optimizer_class(cls, cls.definition, Variants(cls.definition))  # others must not fall back
-    ours, right = (train(each(parameters()), 3) for each in (on_host(cls), of_its_own))
+    ours, right = (train(each(parameters(((7, 5), (5,)))), 3) for each in (on_host(cls), of_its_own))
     torch.testing.assert_close(ours, right)
 
 
@@ -119,13 +121,22 @@ def Centered(param: Any, grad: Any, spread: Any, step: Any, *, lr: float = 0.1) 
     return param - lr * centered / spread.amax(), spread
 
 
-@pytest.mark.parametrize(("cls", "hyper"), [(opwright.optim.LAMB, {"weight_decay": 0.1}), (Centered, {})])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+REDUCED = (*(shape for shape in SHAPES if 0 not in shape), (130, 101), (4096,))
+REDUCING = [
+    (opwright.optim.LAMB, torch.bfloat16, ((7, 5), (1, 9), (64, 64), (130, 101), (50, 100))),
+    (Centered, torch.float32, REDUCED),
+    (Centered, torch.bfloat16, REDUCED),
+    (opwright.optim.LAMB, torch.float32, REDUCED),
+    (opwright.optim.LAMB, torch.bfloat16, REDUCED),
+]
+
+
+@pytest.mark.parametrize(("cls", "dtype", "shapes"), mostly_at_night(REDUCING, by_day=2))
 def test_reductions_are_those_of_the_processor(
-    cls: type[DerivedOptimizer], hyper: dict[str, Any], dtype: torch.dtype, no_definition: None
+    cls: type[DerivedOptimizer], dtype: torch.dtype, shapes: Any, no_definition: None
 ) -> None:
     """In double precision, so that another order of the same summands seldom changes a bit of the sum."""
-    shapes = (*(shape for shape in SHAPES if 0 not in shape), (130, 101), (4096,))
+    hyper = {"weight_decay": 0.1} if cls is opwright.optim.LAMB else {}
     ours, right = (train(each(groups(parameters(shapes, dtype)), **hyper), 4) for each in (on_host(cls), cls))
     torch.testing.assert_close(ours, right, rtol=1e-6 if dtype is torch.float32 else 2**-8, atol=0)
 

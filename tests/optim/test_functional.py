@@ -9,9 +9,11 @@ from torch.autograd import gradcheck, gradgradcheck
 import opwright.optim
 from opwright.optim import LAMB, SGD, Adam, AdamW
 from tests.optim.trained import parameters, train
+from tests.suite.nights import mostly_at_night
 
 
-@pytest.mark.parametrize("name", ["SGD", "AdamW", "LAMB", "NAdam", "ScheduleFreeAdamW"])
+@pytest.mark.usefixtures("ranks")
+@pytest.mark.parametrize("name", mostly_at_night(["SGD", "LAMB", "ScheduleFreeAdamW", "AdamW", "NAdam"], by_day=3))
 def test_it_is_the_step_in_place_and_changes_nothing(name: str) -> None:
     cls = getattr(opwright.optim, name)
     optimizer = cls(parameters())
@@ -72,7 +74,7 @@ def test_unrolled_steps_are_one_operator() -> None:
     assert three_steps.last_rung == "cpp"
 
 
-@pytest.mark.parametrize("name", ["AdamW", "Lion", "LAMB"])
+@pytest.mark.parametrize("name", mostly_at_night(["AdamW", "Lion", "LAMB"], by_day=2))
 def test_check_passes(name: str) -> None:
     verdict = getattr(opwright.optim, name).check(dtypes=(torch.float32,))
     failed = [str(row) for row in verdict.rows if row.status == "failed"]

@@ -28,6 +28,7 @@ def theirs(name: str) -> Any:
     return getattr(torch.optim, name)
 
 
+@pytest.mark.usefixtures("ranks")
 @pytest.mark.parametrize("name", NAMES)
 def test_resuming_is_exact(name: str) -> None:
     whole = trained(ours(name), 6, **RATES[name])
@@ -47,6 +48,7 @@ def test_resuming_is_exact(name: str) -> None:
 ALL = (*NAMES, "Adam", "Adamax", "RAdam", "Adagrad", "Adadelta", "Rprop", "ASGD", "Adafactor")
 
 
+@pytest.mark.usefixtures("ranks")
 @pytest.mark.parametrize("name", mostly_at_night(ALL, NAMES))
 @pytest.mark.parametrize("ours_first", [True, False])
 def test_a_state_dict_goes_to_torch_and_back(name: str, ours_first: bool) -> None:
@@ -59,6 +61,7 @@ def test_a_state_dict_goes_to_torch_and_back(name: str, ours_first: bool) -> Non
     torch.testing.assert_close(train(other, 3, seed=8), train(begun, 3, seed=8))
 
 
+@pytest.mark.usefixtures("ranks")
 def test_states_are_under_their_names_beside_step() -> None:
     optimizer = AdamW(parameters())
     train(optimizer, 2)
@@ -110,6 +113,7 @@ def test_no_gradient_no_step() -> None:
     torch.testing.assert_close(still, right.param_groups[0]["params"][0])
 
 
+@pytest.mark.usefixtures("ranks")
 def test_pickles_and_copies() -> None:
     optimizer = AdamW(parameters(), lr=0.01, max_grad_norm=1.0)
     train(optimizer, 2)
@@ -144,6 +148,7 @@ def test_the_profiler_sees_its_name() -> None:
     assert "Optimizer.step#SGD.step" in {event.name for event in profile.events()}
 
 
+@pytest.mark.usefixtures("ranks")
 @pytest.mark.parametrize("schedule", [
     lambda optimizer: StepLR(optimizer, 2, gamma=0.5),
     lambda optimizer: OneCycleLR(optimizer, 0.1, total_steps=10),
@@ -359,6 +364,7 @@ def test_a_state_dict_of_others_is_refused() -> None:
         other.load_state_dict(optimizer.state_dict())
 
 
+@pytest.mark.usefixtures("ranks")
 def test_hyper_parameters_by_position() -> None:
     torch.testing.assert_close(trained(RMSprop, 3), list(trained(torch.optim.RMSprop, 3)))
     made, right = (cls(parameters(), 0.05, 0.9) for cls in (SGD, torch.optim.SGD))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,8 @@ import pytest
 import torch
 
 import opwright.optim
+from opwright.optim.base import DEFAULT_DTYPES
+from tests.suite.nights import mostly_at_night
 
 Arrays = dict[str, Any]
 
@@ -112,9 +114,10 @@ def test_muon_takes_matrices_only() -> None:
         opwright.optim.Muon([torch.ones(3, requires_grad=True)])
 
 
-def test_muon_is_within_twice_eagers_error() -> None:
+@pytest.mark.parametrize("dtypes", mostly_at_night([(torch.float32,), DEFAULT_DTYPES], by_day=1, whole=True), ids=len)
+def test_muon_is_within_twice_eagers_error(dtypes: Sequence[torch.dtype]) -> None:
     """Its iteration is in bfloat16, so it is judged against the definition without that rounding."""
-    verdict = opwright.optim.Muon.check()
+    verdict = opwright.optim.Muon.check(dtypes=dtypes)
     assert verdict.passed, verdict
     errors = [row.error / row.eager_error for row in verdict.rows if row.error and row.eager_error]
     assert len(errors) >= 3

@@ -14,6 +14,8 @@ from opwright.optim import SGD, AdamW
 from opwright.optim.rounding import rounded_at_random
 from tests.optim.trained import assert_same, parameters, train
 
+pytestmark = pytest.mark.usefixtures("ranks")
+
 DRAWS = 100_000
 STANDARD_ERRORS = 3
 

@@ -73,8 +73,9 @@ def test_the_comparison_sees_another_reduction() -> None:
         torch.testing.assert_close(*found, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", mostly_at_night(["Update", "Max", "Numbers", "Launch", "Table", "Sum", "Pass"], 1))
+@pytest.mark.parametrize("name", mostly_at_night(["Update", "Max", "Numbers", "Launch", "Table", "Sum", "Pass"], 0))
 def test_an_update_may_be_called_as_a_function_of_our_headers(name: str) -> None:
+    """Update is how those of the test above are called."""
     text = f"def {name}(param, grad, step, *, lr=0.1):\n    return param - lr * grad / (1 + 0 * grad.amax())\n"
     made = opwright.optimizer()(module_of_text(f"<{name}>", text).__dict__[name])
     for cls in (made, on_host(made)):

@@ -13,10 +13,12 @@ SHAPES = ((7, 5), (5,), (), (2, 3, 4))
 MATRICES = ((7, 5), (5, 9), (8, 8))
 
 
-def parameters(shapes: Sequence[tuple[int, ...]] = SHAPES, dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
-    """The same parameters at each call."""
+def parameters(
+    shapes: Sequence[tuple[int, ...]] | None = None, dtype: torch.dtype = torch.float32
+) -> list[torch.Tensor]:
+    """The same parameters at each call, by default of SHAPES."""
     generator = torch.Generator().manual_seed(3)
-    return [_drawn(shape, dtype, generator).requires_grad_() for shape in shapes]
+    return [_drawn(shape, dtype, generator).requires_grad_() for shape in (SHAPES if shapes is None else shapes)]
 
 
 def train(optimizer: Optimizer, steps: int, *, seed: int = 5) -> list[torch.Tensor]:
@@ -33,7 +35,7 @@ def train(optimizer: Optimizer, steps: int, *, seed: int = 5) -> list[torch.Tens
 def trained(
     cls: type[Optimizer],
     steps: int = 20,
-    shapes: Sequence[tuple[int, ...]] = SHAPES,
+    shapes: Sequence[tuple[int, ...]] | None = None,
     dtype: torch.dtype = torch.float32,
     **hyper: Any,
 ) -> list[torch.Tensor]:

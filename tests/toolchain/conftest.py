@@ -12,6 +12,8 @@ from opwright.settings import Settings
 from opwright.toolchain.compiler import find_compiler
 from opwright.toolchain.source import Source
 from tests.executables import write_executable
+from tests.keeping_compiler import keeping_compiler
+from tests.quick_compiler import OPTIMIZING_NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +32,23 @@ WriteScript = Callable[..., Script]
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(tmp_path / "cache")
+def settings(tmp_path: Path, real_compiler: str) -> Settings:
+    return Settings(tmp_path / "cache", real_compiler)
 
 
 @pytest.fixture(scope="session")
 def real_compiler(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(find_compiler(Settings(tmp_path_factory.mktemp("look") / "cache")).path)
+    """A script that calls the compiler of users; what all kernels share is compiled once for all tests."""
+    folder = tmp_path_factory.mktemp("look")
+    found = str(find_compiler(Settings(folder / "cache")).path)
+    text = _SHARED_ONCE.format(real=found, keeping=keeping_compiler(OPTIMIZING_NOTHING, found))
+    return str(write_executable(folder / "compiler", text))
+
+
+_SHARED_ONCE = """#!/bin/sh
+case " $* " in *" -c shared_by_kernels.cpp "*) exec {keeping} "$@";; esac
+exec {real} "$@"
+"""
 
 
 @pytest.fixture

@@ -27,6 +27,12 @@ BROKEN = {
 }
 
 
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Without a compiler, which is looked for."""
+    return Settings(tmp_path / "cache")
+
+
 def test_the_compiler_of_this_machine_is_found(settings: Settings) -> None:
     found = find_compiler(settings)
 

@@ -2,14 +2,13 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
 from opwright.toolchain.process.threads import done_meanwhile, run_in_thread
+from tests.suite.warm_python import run
 
 TWICE = """
 import os, signal, threading, time
@@ -105,9 +104,7 @@ def test_what_a_failed_block_leaves_is_stopped(error):
 
 
 def test_interrupts_in_a_trace_do_not_abort_the_process():
-    ended = subprocess.run(
-        [sys.executable, "-c", TWICE], capture_output=True, text=True, check=False, timeout=300, cwd=os.getcwd()
-    )
+    ended = run("-c", TWICE)
     assert "terminate" not in ended.stderr
     assert ended.stderr.rstrip().endswith("KeyboardInterrupt")
     assert ended.returncode in (1, 130, -signal.SIGINT)

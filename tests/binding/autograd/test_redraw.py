@@ -92,9 +92,12 @@ TRANSFORMS = [
 ]  # fmt: skip
 
 
+BY_DAY = (pulled_back_twice, jacobian_of_jacobian, gradients_over_a_batch, batched_backward_pass)
+
+
 @pytest.mark.falls_back
 @pytest.mark.parametrize("function", [noisy, pytest.param(dropped, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("transform", mostly_at_night(TRANSFORMS, by_day=TRANSFORMS[::2]))
+@pytest.mark.parametrize("transform", mostly_at_night(TRANSFORMS, BY_DAY))
 def test_the_numbers_are_those_that_eager_has_drawn(make, function, transform):
     found = []
     for candidate in (make(function), function):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import itertools
 
 import numpy as np
 import pytest
@@ -33,18 +33,25 @@ COMPLEX += ["sin", "cos", "tanh", "pow", "equal", "not_equal", "real", "imag", "
 CASES = {F32: REALS, F64: REALS, I32: INTEGERS, C64: COMPLEX}
 
 
-def program_of(names: list[str], dtype: DType) -> Program:
+def kernel_of(names: list[str], dtype: DType) -> tuple[Kernel, tuple[Buffer, ...]]:
     """x and y go in; every function of them comes out, in one kernel."""
-    extent, at = size_symbol("x", 0), (symbol("i0"),)
+    x, y = inputs = [f"{name}_{dtype.value}" for name in "xy"]
+    extent, at = size_symbol(x, 0), (symbol("i0"),)
     shape = (extent,)
-    operands: tuple[Expression, ...] = (Local("x_0", dtype), Local("y_0", dtype))
-    values = {name: apply(name, *operands[: FUNCTIONS[name].arity]) for name in names}
+    operands: tuple[Expression, ...] = (Local(f"{x}_0", dtype), Local(f"{y}_0", dtype))
+    values = {f"{name}_{dtype.value}": apply(name, *operands[: FUNCTIONS[name].arity]) for name in names}
     targets = tuple(Buffer(f"{name}_made", value.dtype, shape) for name, value in values.items())
-    lets = tuple(Let(f"{name}_0", Load(name, at, dtype)) for name in "xy")
+    lets = tuple(Let(f"{name}_0", Load(name, at, dtype)) for name in inputs)
     stores = tuple(Store(f"{name}_made", at, value) for name, value in values.items())
-    kernel = Kernel("kernel", targets, (Axis("i0", extent),), lets, stores)
-    inputs = (Buffer("x", dtype, shape), Buffer("y", dtype, shape))
-    return Program(f"functions_{dtype.value}", inputs, (), (kernel,), tuple(t.name for t in targets), ())
+    kernel = Kernel(f"kernel_{dtype.value}", targets, (Axis("i0", extent),), lets, stores)
+    return kernel, tuple(Buffer(name, dtype, shape) for name in inputs)
+
+
+def program_of(cases: dict[DType, list[str]]) -> Program:
+    """A kernel for each dtype."""
+    kernels, inputs = zip(*(kernel_of(names, dtype) for dtype, names in cases.items()), strict=True)
+    made = tuple(target.name for kernel in kernels for target in kernel.targets)
+    return Program("functions", tuple(itertools.chain(*inputs)), (), kernels, made, ())
 
 
 def operands_of(dtype: DType) -> list[torch.Tensor]:
@@ -61,17 +68,18 @@ def operands_of(dtype: DType) -> list[torch.Tensor]:
     return made
 
 
-@pytest.mark.parametrize("dtype", CASES, ids=lambda dtype: dtype.value)
-def test_functions(dtype: DType, tmp_path: Path) -> None:
-    program = program_of(CASES[dtype], dtype)
+def test_functions() -> None:
+    program = program_of(CASES)
     verify(program)
-    given = operands_of(dtype)
+    given = [operand for dtype in CASES for operand in operands_of(dtype)]
     with np.errstate(all="ignore"):
         expected = interpret(program, [tensor.numpy() for tensor in given])
-    tolerance = 3e-6 if dtype in (F32, C64) else 1e-13
     made = run_on_host(program, given, settings_on_host())
-    for name, actual, wanted in zip(CASES[dtype], made, expected, strict=True):
-        np.testing.assert_allclose(actual.numpy(), wanted, rtol=tolerance, atol=1e-30, err_msg=name, equal_nan=True)
+    names = [(name, dtype) for dtype in CASES for name in CASES[dtype]]
+    for (name, dtype), actual, wanted in zip(names, made, expected, strict=True):
+        tolerance = 3e-6 if dtype in (F32, C64) else 1e-13
+        label = f"{name} of {dtype.value}"
+        np.testing.assert_allclose(actual.numpy(), wanted, rtol=tolerance, atol=1e-30, err_msg=label, equal_nan=True)
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [(F32, "float"), (F64, "double")])

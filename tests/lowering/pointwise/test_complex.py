@@ -10,6 +10,7 @@ import torch
 
 from opwright.api.operator import Operator
 from opwright.lowering.pointwise.complex import COMPLEX
+from opwright.settings import Settings
 from tests.lowering.batch import Function, Results, arity, compiled, run_compiled, run_eager
 from tests.quiet_settings import quiet_settings
 
@@ -77,6 +78,7 @@ OTHERS: dict[Any, Function] = {
 }
 ALL = {**COMPLEX_SAMPLES, **OTHERS}
 DTYPES = (torch.complex64, pytest.param(torch.complex128, marks=pytest.mark.nightly))
+QUALITIES = ("quick", pytest.param("optimized", marks=pytest.mark.nightly))
 _TOLERANCE = {torch.float32: 3e-6, torch.float64: 1e-13}
 
 
@@ -115,7 +117,8 @@ def largest_part(x: torch.Tensor) -> torch.Tensor | float:
 class Compiled:
     """The results of all rows, a few operators at a time, made when they are first asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._results: dict[Any, Results] = {}
 
     def result(self, key: Any, dtype: torch.dtype, parts: tuple[float, ...]) -> Results:
@@ -123,16 +126,16 @@ class Compiled:
             keys = list(ALL)
             begin = keys.index(key) // _IN_ONE_OPERATOR * _IN_ONE_OPERATOR
             chosen = {other: ALL[other] for other in keys[begin : begin + _IN_ONE_OPERATOR]}
-            operator = compiled(f"complex_{begin}", chosen, quiet_settings())
+            operator = compiled(f"complex_{begin}", chosen, self._settings)
             made = run_compiled(operator, chosen, operands(parts, dtype))
             assert operator.last_rung == "cpp"
             self._results.update({(other, dtype, parts): result for other, result in made.items()})
         return self._results[key, dtype, parts]
 
 
-@pytest.fixture(scope="module")
-def compiled_rows() -> Compiled:
-    return Compiled()
+@pytest.fixture(scope="module", params=QUALITIES)
+def compiled_rows(request: pytest.FixtureRequest) -> Compiled:
+    return Compiled(quiet_settings(optimized=request.param == "optimized"))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -184,8 +187,8 @@ CONJUGATES: dict[str, Function] = {
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("which", CONJUGATES)
-def test_what_has_the_conjugate_bit(which: str, dtype: torch.dtype) -> None:
-    operator = Operator(through_the_bits, settings=quiet_settings())
+def test_what_has_the_conjugate_bit(which: str, dtype: torch.dtype, settings_quick_by_day: Settings) -> None:
+    operator = Operator(through_the_bits, settings=settings_quick_by_day)
     given = [torch.randn(6, 7, dtype=dtype, generator=torch.Generator().manual_seed(k)) for k in range(2)]
     mine, eager = ([operand.detach().requires_grad_() for operand in CONJUGATES[which](*given)] for _ in range(2))
     for _ in range(2):
@@ -198,8 +201,8 @@ def test_what_has_the_conjugate_bit(which: str, dtype: torch.dtype) -> None:
         )
 
 
-def test_what_has_the_negative_bit() -> None:
-    operator = Operator(of_reals, settings=quiet_settings())
+def test_what_has_the_negative_bit(settings_quick_by_day: Settings) -> None:
+    operator = Operator(of_reals, settings=settings_quick_by_day)
     numbers = torch.randn(6, 7, dtype=torch.complex64)
     x, y = numbers.conj().imag, torch.ones(6, 7)
     assert x.is_neg()

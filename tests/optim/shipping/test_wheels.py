@@ -25,6 +25,7 @@ from tests.keeping_compiler import keeping_compiler
 from tests.optim.shipping.shipped import judge
 from tests.optim.trained import assert_same, parameters
 from tests.quick_compiler import OPTIMIZING_NOTHING
+from tests.suite.nights import mostly_at_night
 from tests.suite.warm_python import run
 
 HERE = Path(__file__).parent / "shipped"
@@ -120,7 +121,7 @@ def test_whole_wheels(definitions: Any, tmp_path: Path) -> None:
 READY = [name for name in opwright.optim.__all__ if name != "DerivedOptimizer"]
 
 
-@pytest.mark.parametrize("name", READY)
+@pytest.mark.parametrize("name", mostly_at_night(READY, by_day=READY[::3]))
 def test_the_text_of_a_ready_optimizer_is_the_optimizer(name: str) -> None:
     cls = getattr(opwright.optim, name)
     planned = cls.plan_for_wheel([cls], [torch.float32], CPP)

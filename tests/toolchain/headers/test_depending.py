@@ -17,6 +17,7 @@ from opwright.settings import Settings
 from opwright.toolchain.headers.depending import build_with_headers
 from opwright.toolchain.source import Source
 from opwright.toolchain.storage.cache import Entry, LibraryCache
+from tests.suite.nights import mostly_at_night
 from tests.toolchain.conftest import WriteScript, in_the_making
 from tests.toolchain.test_build import value_of
 
@@ -49,7 +50,7 @@ SPELLINGS = {
 }
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("spelling", mostly_at_night(SPELLINGS, by_day=[*SPELLINGS][2:8:2]))
 def test_a_header_that_changes_is_built_with(spelling: str, settings: Settings, tmp_path: Path) -> None:
     write(tmp_path / "first" / "outer.h", "#define NAME <value.h>\n#include NAME\n")
     source, found = returning_value(SPELLINGS[spelling]), []

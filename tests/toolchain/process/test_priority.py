@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from opwright.toolchain.process.priority import LOW, lower
+from opwright.toolchain.process.jobs import Job, run_side_by_side
+from opwright.toolchain.process.priority import LOW, lower, lower_own
 
 _AUTOGROUP = Path("/proc/self/autogroup")
 grouping = pytest.mark.skipif(not _AUTOGROUP.exists(), reason="this kernel does not group processes by session")
-_RUNS_A_JOB = """
-import sys
-from pathlib import Path
-from opwright.toolchain.process.jobs import Job, run_side_by_side
-from opwright.toolchain.process.priority import lower_own
+_SAYS_ITS_PRIORITY = "import os; print(os.nice(0), open('/proc/self/autogroup').read())"
+FORK = multiprocessing.get_context("fork")
 
-if sys.argv[1] == "low":
-    lower_own()
-command = sys.executable, "-c", "import os; print(os.nice(0), open('/proc/self/autogroup').read())"
-print(run_side_by_side([Job(command, Path.cwd())], 60.0, lambda: None)[0].transcript)
-"""
+
+def run_a_job(kind: str, said: Any) -> None:
+    """In a process with a session of its own."""
+    os.setsid()
+    if kind == "low":
+        lower_own()
+    command = sys.executable, "-IS", "-c", _SAYS_ITS_PRIORITY
+    said.put(run_side_by_side([Job(command, Path.cwd())], 60.0, lambda: None)[0].transcript)
 
 
 @grouping
@@ -36,11 +39,15 @@ def test_a_session_that_was_begun_before() -> None:
 
 
 @grouping
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
 @pytest.mark.parametrize(("kind", "nice"), [("low", LOW), ("usual", os.nice(0))])
 def test_compilers_have_the_priority_of_who_starts_them(kind: str, nice: int) -> None:
-    command = [sys.executable, "-c", _RUNS_A_JOB, kind]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, start_new_session=True).stdout
-    own, group = said.strip().split("\n")[0].split(" ", 1)
+    said = FORK.SimpleQueue()
+    process = FORK.Process(target=run_a_job, args=(kind, said))
+    process.start()
+    process.join(60.0)
+    assert process.exitcode == 0
+    own, group = said.get().strip().split("\n")[0].split(" ", 1)
     assert int(own) == nice
     assert group.endswith(f"nice {max(nice, 0)}")
 
