@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib.util
 import sys
 import types
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -137,18 +136,3 @@ def test_it_is_done_once_at_each_call(effect: str, tmp_path: Path, restored: Any
     if effect == "sys.path":
         ours = [state - ours[0] + plain[0] for state in ours]
     assert ours == plain
-
-
-def silenced(x: torch.Tensor) -> torch.Tensor:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return x.cos() * 2
-
-
-def test_what_is_put_back_is_no_effect() -> None:
-    operator = Operator(silenced, name="hidden_silenced", settings=quiet_settings(optimized=False))
-    x = torch.ones(3)
-    filters = list(warnings.filters)
-    assert torch.allclose(operator(x), silenced(x))
-    assert operator.last_rung == "cpp"
-    assert warnings.filters == filters

@@ -2,7 +2,8 @@
 
 A kernel computes only what a function returns; a side effect would happen once, in the trace, and never again. So
 objects are compared before and after every line that may change one: if an object made outside has changed, it is
-restored, and the trace ends. Lines that print, log, warn and the like end it before they run.
+restored, and the trace ends. So is what changes without such a line, between the beginning and the end. Lines that
+print, log, warn and the like end it before they run.
 
 Python reports lines through `sys.settrace`, for one thread. Lines of torch would take as long as the trace itself, so
 watching is off inside of every torch function, see `paused`.
