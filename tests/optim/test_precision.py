@@ -121,6 +121,18 @@ def test_masters_keep_what_is_too_small_for_the_parameter() -> None:
     assert torch.equal(param.detach(), torch.full((64,), 0.99).bfloat16())
 
 
+def test_masters_go_on_when_the_parameters_change() -> None:
+    param, later = (torch.ones(64, dtype=torch.bfloat16, requires_grad=True) for _ in range(2))
+    optimizer = SGD([param], lr=1e-4, master=True)
+    for step in range(100):
+        if step == 50:
+            optimizer.add_param_group({"params": [later]})
+        param.grad = later.grad = torch.ones(64, dtype=torch.bfloat16)
+        optimizer.step()
+    torch.testing.assert_close(optimizer.state[param]["master"], torch.full((64,), 0.99))
+    torch.testing.assert_close(optimizer.state[later]["master"], torch.full((64,), 0.995))
+
+
 @pytest.mark.parametrize("most", [0.1, 1e6])
 def test_clipping_is_that_of_clip_grad_norm(most: float) -> None:
     def grads(params: list[torch.Tensor]) -> list[torch.Tensor]:
