@@ -176,7 +176,7 @@ class Watch:
         with torch._C.DisableTorchFunction():
             reach = Reach(_NEAREST, looks_into_libraries=True)
             reach.add(self._roots)
-            self._first = Snapshot(reach.objects.values())
+            self._first = Snapshot(each for each in reach.objects.values() if not is_a(each[0], FakeTensor))
 
     def __call__(self, frame: types.FrameType, event: str, argument: Any) -> Any:
         """Watch a function that starts, unless it is torch's.
