@@ -7,7 +7,14 @@ from torch._ops import OpOverload
 
 aten = torch.ops.aten
 
-SILENT = {"prim::device", "prim::layout", "prim::dtype", "aten::size", "aten::is_same_size", "aten::_has_same_storage_numel"}
+SILENT = {
+    "prim::device",
+    "prim::layout",
+    "prim::dtype",
+    "aten::size",
+    "aten::is_same_size",
+    "aten::_has_same_storage_numel",
+}
 """Queries that are not recorded."""
 
 FORWARDING = {aten.detach.default, aten.alias.default, aten.lift_fresh.default}
