@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from opwright.tracing.outside.plain import are_same, is_plain
-from opwright.tracing.outside.purity import is_installed
+from opwright.tracing.outside.purity import is_installed, module_of
 from opwright.tracing.outside.rules.layers import BOOKKEEPING
 from opwright.tracing.outside.unasked import ABSENT, CONTAINERS, attribute, in_slots, is_a, members_of
 
@@ -185,7 +185,7 @@ def _members(value: Any) -> Iterable[Any]:
 def _may_be_copied(kind: type) -> bool:
     """Whether objects of a class are made of attributes alone, and may be forgotten without a trace."""
     is_an_object: bool = getattr(kind, "__new__", None) is object.__new__
-    return is_an_object and not is_installed(kind.__module__) and not hasattr(kind, "__del__")
+    return is_an_object and not is_installed(module_of(kind)) and not hasattr(kind, "__del__")
 
 
 def _attributes_of(value: Any) -> Iterator[tuple[str, Any]]:

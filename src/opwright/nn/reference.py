@@ -21,7 +21,7 @@ from opwright.derivation.backward import imitate_eager
 from opwright.errors import ChangesItself, OpwrightError
 from opwright.ir.names.identifiers import identifiers
 from opwright.nn.copies import Copied
-from opwright.tracing.outside.purity import is_installed
+from opwright.tracing.outside.purity import is_installed, module_of
 from opwright.tracing.outside.unasked import is_a
 
 Forward = Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], Any]
@@ -91,7 +91,7 @@ class ModuleReference:
         """The objects of the user that attributes hold: the copy may share them, and tracing must not change them."""
         module = self._module()
         held = [value for each in module.modules() for value in vars(each).values()] if module is not None else []
-        shared = {id(value): value for value in held if not is_installed(type(value).__module__)}
+        shared = {id(value): value for value in held if not is_installed(module_of(type(value)))}
         return [value for value in shared.values() if not is_a(value, (nn.Module, torch.Tensor))]
 
     def __call__(self, *leaves: Any) -> Any:

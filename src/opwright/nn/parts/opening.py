@@ -14,7 +14,7 @@ from opwright.errors import NoKernel
 from opwright.nn.parts.cut import has_forward
 from opwright.nn.parts.part import is_special, why_not
 from opwright.tracing.outside.code.instructions import codes_in
-from opwright.tracing.outside.purity import is_installed
+from opwright.tracing.outside.purity import is_installed, module_of
 
 _MOST_FUNCTIONS = 1000
 _NEAR = 8  # instructions between `type` and what is done with the answer
@@ -67,10 +67,10 @@ def _reached(module: nn.Module) -> Iterator[FunctionType]:
                     pending += _named_by(value)
                     names |= _names_in(value)
                 case type():
-                    classes += [base for base in value.__mro__ if not is_installed(base.__module__)]
+                    classes += [base for base in value.__mro__ if not is_installed(module_of(base))]
                 case nn.Module():
                     pass
-                case _ if not is_installed(type(value).__module__):
+                case _ if not is_installed(module_of(type(value))):
                     pending.append(type(value))
         if not pending:  # methods whose names have been met by now, and those that Python calls without their names
             pending = [

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from opwright.tracing.outside.code.instructions import attributes_set_by, names_in
-from opwright.tracing.outside.purity import is_installed, is_library, is_own
+from opwright.tracing.outside.purity import is_installed, is_library, is_own, module_of
 from opwright.tracing.outside.unasked import ABSENT, CONTAINERS, attribute, behind, content, in_slots, is_a, members_of
 
 GLOBALS = "globals"
@@ -176,9 +176,9 @@ def _of_object(value: Any, name: str) -> Iterable[tuple[Any, str]]:
     if is_own(kind.__module__) and not issubclass(kind, torch.nn.Module):
         return [(attribute(value, "__wrapped__"), name), (getattr(value, "leads_to", None), name)]
     if issubclass(kind, type):
-        held = () if is_library(value.__module__) else _held(value)
+        held = () if is_library(module_of(value)) else _held(value)
         return [(member, f"{value.__name__}.{attribute}") for attribute, member in held]
-    if is_installed(kind.__module__) and not issubclass(kind, torch.nn.Module) and not _is_plain(value):
+    if is_installed(module_of(kind)) and not issubclass(kind, torch.nn.Module) and not _is_plain(value):
         return [(attribute(value, "__wrapped__"), name)]
     return [(kind, kind.__name__), *_attributes(value, name)]
 

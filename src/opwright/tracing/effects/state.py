@@ -17,7 +17,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from opwright.tracing.effects.reach import GLOBALS, Attributes
-from opwright.tracing.outside.purity import is_installed, is_library
+from opwright.tracing.outside.purity import is_installed, is_library, module_of
 from opwright.tracing.outside.unasked import ABSENT, content, in_slots, is_a, slots_of
 
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
@@ -106,7 +106,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    return is_a(value, _PLAIN) and is_installed(type(value).__module__)
+    return is_a(value, _PLAIN) and is_installed(module_of(type(value)))
 
 
 def _same_members(before: Iterable[Any], after: Iterable[Any]) -> bool:
@@ -169,7 +169,7 @@ def _put_content(cell: types.CellType, held: Any) -> None:
 
 
 def _members_of_class(kind: type) -> dict[str, Any]:
-    if is_library(kind.__module__):
+    if is_library(module_of(kind)):
         return {}
     return {name: member for name, member in vars(kind).items() if name not in _OF_EVERY_CLASS}
 

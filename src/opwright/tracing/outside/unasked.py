@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from opwright.tracing.outside.purity import is_installed
+from opwright.tracing.outside.purity import is_installed, module_of
 
 
 class _Absent:
@@ -83,7 +83,7 @@ def in_slots(value: Any, *, of_libraries: bool = False) -> dict[str, Any]:
 
 def slots_of(value: Any, *, of_libraries: bool = False) -> list[types.MemberDescriptorType]:
     """Where those lie."""
-    kinds = [kind for kind in type(value).__mro__ if of_libraries or not is_installed(kind.__module__)]
+    kinds = [kind for kind in type(value).__mro__ if of_libraries or not is_installed(module_of(kind))]
     return [attribute(kind, "__dict__")[name] for kind in kinds for name in slots_of_class(kind)]
 
 

@@ -18,7 +18,14 @@ from opwright.settings import reads_environment
 from opwright.tracing.outside.code.instructions import DYNAMIC
 from opwright.tracing.outside.guard import Check, Fetch, Guard
 from opwright.tracing.outside.plain import computes_in_decimal, is_plain
-from opwright.tracing.outside.purity import answers_otherwise, asks_torch, holds_constants, is_installed, is_own
+from opwright.tracing.outside.purity import (
+    answers_otherwise,
+    asks_torch,
+    holds_constants,
+    is_installed,
+    is_own,
+    module_of,
+)
 from opwright.tracing.outside.rules.abstract import registered_with
 from opwright.tracing.outside.walk import Walk, Way
 
@@ -49,7 +56,7 @@ def module(walk: Walk, value: Any, way: Way) -> Guard:
     is_library = is_installed(value.__name__)
     follow = _of_library if is_library else _of_user
     inner = [guard for name in sorted(walk.names & members.keys()) for guard in follow(walk, value, name, way)]
-    if is_installed(type(value).__module__):
+    if is_installed(module_of(type(value))):
         inner += _settings(walk, value, way) if type(value) is not types.ModuleType else ()
     else:
         inner.append(class_of(walk, type(value), way.to(Fetch.VIA, type, f"class of {way.label}")))
@@ -114,7 +121,7 @@ def class_called(walk: Walk, value: Any, way: Way) -> Guard:
 
 def class_of(walk: Walk, value: Any, way: Way, also: frozenset[str] = frozenset()) -> Guard:
     """A class: members that are named, and methods that Python or torch calls without naming them."""
-    if is_installed(value.__module__):
+    if is_installed(module_of(value)):
         walk.met_dynamic = walk.met_dynamic or value.__name__ in DYNAMIC  # `operator.attrgetter` by another name
         if answers_otherwise(value):
             return walk.unknown(value, way, f"what {value.__name__} gives")
@@ -132,7 +139,7 @@ def class_of(walk: Walk, value: Any, way: Way, also: frozenset[str] = frozenset(
     inner.append(walk.describe(look(value), way.to(Fetch.OF_CLASS, look, f"members of {way.label}")))
     if walk.every_name:
         inner.append(walk.describe(_names_in(value), way.to(Fetch.OF_CLASS, _names_in, f"members of {way.label}")))
-    if not is_installed(type(value).__module__):
+    if not is_installed(module_of(type(value))):
         inner.append(class_of(walk, type(value), way.to(Fetch.VIA, type, f"class of {way.label}")))
     inner += registered_with(walk, value, way)
     inner.append(_bases(walk, value, way))
@@ -179,7 +186,7 @@ def _note_members_of_protocol(walk: Walk, value: type) -> None:
     if not vars(value).get("_is_protocol"):
         return
     for base in _order(value):
-        if not is_installed(base.__module__):
+        if not is_installed(module_of(base)):
             names = {*vars(base), *vars(base).get("__annotations__", ())} - _NEVER_ASKED
             walk.met_names |= names
             walk.met_asked |= names
@@ -197,7 +204,7 @@ def _counting(walk: Walk, value: Any, also: frozenset[str]) -> Iterator[tuple[An
     is_called = _called_by_torch(value)
     met = set[str]()
     for cls in value.__mro__:
-        for name, member in () if is_installed(cls.__module__) else sorted(vars(cls).items()):
+        for name, member in () if is_installed(module_of(cls)) else sorted(vars(cls).items()):
             is_asked = callable(member) or hasattr(type(member), "__get__")
             is_implied = name in also or (name.startswith("__") and name not in _AT_CONSTRUCTION | _NEVER_ASKED)
             may_be_asked = walk.every_name and name not in _NEVER_ASKED and not is_own(type(member).__module__)
@@ -219,12 +226,12 @@ def _called_by_torch(value: type) -> Callable[[str], bool]:
 
 def _names_in(cls: type) -> tuple[str, ...]:
     """The names of the members of a class and of its bases that are the user's."""
-    return tuple(name for base in cls.__mro__ if not is_installed(base.__module__) for name in base.__dict__)
+    return tuple(name for base in cls.__mro__ if not is_installed(module_of(base)) for name in base.__dict__)
 
 
 def _present(names: frozenset[str], cls: type) -> tuple[str, ...]:
     """Which members of some names a class has, and which that Python asks for without naming them."""
-    held = {name for base in cls.__mro__ if not is_installed(base.__module__) for name in base.__dict__}
+    held = {name for base in cls.__mro__ if not is_installed(module_of(base)) for name in base.__dict__}
     return tuple(sorted(name for name in held if name in names or is_asked_by_python(name)))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from opwright.tracing.outside.guard import Fetch, Guard
 from opwright.tracing.outside.plain import is_plain
-from opwright.tracing.outside.purity import is_installed
+from opwright.tracing.outside.purity import is_installed, module_of
 from opwright.tracing.outside.rules.containers import items, members
 from opwright.tracing.outside.unasked import is_a
 from opwright.tracing.outside.walk import Walk, Way
@@ -67,7 +67,7 @@ def _bases(cls: type) -> Iterator[type]:
     return (
         base
         for base in cls.__mro__
-        if base not in _GUARDED and is_installed(base.__module__) and base.__module__ not in _WITHOUT_STATE
+        if base not in _GUARDED and is_installed(module_of(base)) and base.__module__ not in _WITHOUT_STATE
         if not (base.__module__ == "builtins" and issubclass(base, BaseException))
     )
 

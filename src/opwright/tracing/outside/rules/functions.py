@@ -27,6 +27,7 @@ from opwright.tracing.outside.purity import (
     asks_torch_of_devices,
     is_installed,
     is_third_party,
+    module_of,
 )
 from opwright.tracing.outside.ran import spelled_code
 from opwright.tracing.outside.rules import containers
@@ -206,7 +207,7 @@ def _is_given(found: Any) -> bool:
     if isinstance(found, types.MethodType):
         return _is_given(found.__self__)
     kinds = (types.FunctionType, functools.partial, list, dict)
-    return isinstance(found, kinds) or is_plain(found) or not is_installed(type(found).__module__)
+    return isinstance(found, kinds) or is_plain(found) or not is_installed(module_of(type(found)))
 
 
 def _settings(walk: Walk, functions: Iterable[types.FunctionType]) -> Iterator[Guard]:

@@ -15,7 +15,7 @@ from torch.nn.modules import module as torch_module
 from torch.nn.utils import parametrize
 
 from opwright.tracing.outside.guard import Check, Fetch, Guard
-from opwright.tracing.outside.purity import is_installed
+from opwright.tracing.outside.purity import is_installed, module_of
 from opwright.tracing.outside.rules.classes import class_of
 from opwright.tracing.outside.rules.containers import only_asked
 from opwright.tracing.outside.unasked import ABSENT
@@ -42,7 +42,7 @@ def layer(walk: Walk, value: Any, way: Way) -> Guard:
     if walk.layers is not None:
         return _served(walk, walk.layers, value, way)
     cls, held = type(value), vars(value)
-    if is_installed(cls.__module__):
+    if is_installed(module_of(cls)):
         wanted = {name for name in held if not name.startswith("_")}
     else:
         wanted = {"training", *walk.counting(held)} - {*_PARTS}
@@ -96,7 +96,7 @@ def _served(walk: Walk, layers: Layers, value: Any, way: Way) -> Guard:
     if is_known:
         walk.meets_again(value, way)
         return walk.guard(way, Check.SLOT, expected, fact)
-    is_open = is_installed(cls.__module__) or walk.every_name
+    is_open = is_installed(module_of(cls)) or walk.every_name
     named = held.keys() if is_open else {"training", "forward", *walk.counting(held)} & held.keys()
     inner = [_part(walk, held, part, way, Fetch.ITEM) for part in _PARTS]
     if not is_served:  # a call of the served module itself runs its hooks

@@ -17,7 +17,7 @@ import torch
 
 from opwright.tracing.outside.guard import Check, Fetch, Guard
 from opwright.tracing.outside.plain import is_plain, spelled
-from opwright.tracing.outside.purity import is_installed, is_third_party
+from opwright.tracing.outside.purity import is_installed, is_third_party, module_of
 from opwright.tracing.outside.rules.classes import class_of
 from opwright.tracing.outside.rules.contents import HOLDERS, contents, is_known
 from opwright.tracing.outside.rules.layers import tensor_of_module
@@ -35,16 +35,16 @@ def instance(walk: Walk, value: Any, way: Way) -> Guard:
     cls = type(value)
     if is_a(value, enum.Enum):
         held = spelled(value.value) if is_plain(value.value) else type(value.value).__qualname__
-        inner = () if is_installed(cls.__module__) else _of_member(walk, value, way)
+        inner = () if is_installed(module_of(cls)) else _of_member(walk, value, way)
         return walk.guard(way, Check.IDENTITY, value, f"{cls.__qualname__}.{value.name} {held}", inner)
     if cls.__module__.startswith("opwright.") and callable(getattr(value, "reference", None)):
         reference = walk.describe(value.reference, way.to(Fetch.ATTRIBUTE, "reference", way.label))
         return walk.guard(way, Check.IDENTITY, value, "operator", (reference,))
     if cls.__module__ in ("typing", "dataclasses"):
         return walk.guard(way, Check.IDENTITY, value, repr(value))
-    if is_installed(cls.__module__) and hasattr(cls, "__get__") and not hasattr(value, "__dict__"):
+    if is_installed(module_of(cls)) and hasattr(cls, "__get__") and not hasattr(value, "__dict__"):
         return walk.same(value, way)  # a descriptor, such as a field of a named tuple
-    if is_a(value, threading.local) or (is_installed(cls.__module__) and not is_a(value, HOLDERS)):
+    if is_a(value, threading.local) or (is_installed(module_of(cls)) and not is_a(value, HOLDERS)):
         return walk.unknown(value, way)
     if (
         is_third_party(cls.__module__, walk.own)
@@ -90,7 +90,7 @@ def _has_library_methods(walk: Walk, cls: type) -> bool:
     """Whether methods that are not searched may read attributes of objects."""
     if walk.ran is None and is_third_party(cls.__module__, walk.own):
         return True
-    bases = [base.__module__ for base in cls.__mro__ if base.__module__ not in _BARE]
+    bases = [module for module in map(module_of, cls.__mro__) if module not in _BARE]
     return any(is_installed(each) or (walk.ran is None and is_third_party(each, walk.own)) for each in bases)
 
 
@@ -124,7 +124,7 @@ def with_attributes(follow: Follow) -> Follow:
 def _given(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
     """The class of the user's of such an object, and those of its attributes that code names."""
     cls, held = type(value), _stored(value, "__dict__")
-    if not is_installed(cls.__module__):
+    if not is_installed(module_of(cls)):
         yield _class(walk, cls, way)
         for name in walk.counting({name for base in cls.__mro__ for name in slots_of_class(base)}):
             found, inside = _stored(value, name), way.member(Fetch.ATTRIBUTE, name)
