@@ -26,6 +26,26 @@ EFFECTS = {
         "setattr(torch, 'opwright_tests', torch.opwright_tests + 1)",
         "torch.opwright_tests",
     ),
+    "an attribute of a module below torch": (
+        "torch.nn.functional.opwright_tests = 0",
+        "torch.nn.functional.opwright_tests += 1",
+        "torch.nn.functional.opwright_tests",
+    ),
+    "an attribute of a class of torch's": (
+        "torch.nn.Linear.opwright_tests = 0",
+        "torch.nn.Linear.opwright_tests += 1",
+        "torch.nn.Linear.opwright_tests",
+    ),
+    "an attribute of a function of Python's": (
+        "textwrap.dedent.opwright_tests = 0",
+        "textwrap.dedent.opwright_tests += 1",
+        "textwrap.dedent.opwright_tests",
+    ),
+    "an item of vars(torch)": (
+        "torch.opwright_tests = 0",
+        "vars(torch)['opwright_tests'] += 1",
+        "torch.opwright_tests",
+    ),
     "sys.path": ("", "sys.path.append('opwright tests')", "sys.path.count('opwright tests')"),
     "the environment": (
         "os.environ['OPWRIGHT_TESTS'] = ''",
@@ -75,7 +95,7 @@ EFFECTS = {
     "a weak set": ("class C: pass\nkept = []\nw = weakref.WeakSet()", "kept.append(C()); w.add(kept[-1])", "len(w)"),
 }
 SEEN_ONLY_AFTERWARDS = {"a simple queue", "a number of C"}
-IMPORTS = "collections, ctypes, gc, logging, math, numpy, operator, os, queue, sys, torch, weakref"
+IMPORTS = "collections, ctypes, gc, logging, math, numpy, operator, os, queue, sys, textwrap, torch, weakref"
 
 
 @pytest.fixture
@@ -92,8 +112,11 @@ def restored(monkeypatch: pytest.MonkeyPatch) -> Any:
         yield
     sys.setrecursionlimit(limit)
     gc.set_threshold(*thresholds)
-    for module in (sys, torch, sys.modules["math"]):
-        vars(module).pop("opwright_tests", None)
+    import textwrap
+
+    for holder in (sys, torch, sys.modules["math"], torch.nn.functional, torch.nn.Linear, textwrap.dedent):
+        if "opwright_tests" in vars(holder):
+            del holder.opwright_tests
 
 
 def written(before: str, statement: str) -> types.ModuleType:

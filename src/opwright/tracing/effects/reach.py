@@ -100,11 +100,11 @@ class Reach:
         if issubclass(kind, types.CellType):
             return _contents(value, name)
         if issubclass(kind, types.ModuleType):
-            is_closed = is_own(value.__name__) or is_library(value.__name__)
-            (self._closed if is_closed else self._modules).append((value, name))
+            (self._closed if _is_closed(value) else self._modules).append((value, name))
             return ()
-        if issubclass(kind, _CLOSED):
+        if _is_closed(value):
             self._closed.append((value, name))
+        if issubclass(kind, _CLOSED):
             return ()
         if not issubclass(kind, CONTAINERS):
             return _of_object(value, name)
@@ -141,15 +141,34 @@ class Reach:
             for name in self.names:
                 if name in held and id(held[name]) not in self.objects and not issubclass(type(held[name]), _ATOMS):
                     yield held[name], f"{path}.{name}"
-        for holder, path in self._closed if self.looks_into_libraries else ():
-            held = attribute(holder, "__dict__")
-            if type(held) is not dict:
-                continue
+        if self.looks_into_libraries:
+            yield from self._of_libraries()
+
+    def _of_libraries(self) -> Iterator[tuple[Any, str]]:
+        """What code names in the modules of libraries, and what it sets there, also of their classes and functions."""
+        found = {id(holder) for holder, _ in self._closed}
+        for holder, path in self._closed:  # which grows meanwhile
+            held = vars(holder)
             if self.stored:
                 self.objects[id(holder)] = Attributes(holder, frozenset(self.stored)), path
             for name in self.names - {_GROWING} if is_a(holder, types.ModuleType) else ():
-                if type(held.get(name)) in _PLAIN_CONTAINERS and id(held[name]) not in self.objects:
-                    yield held[name], f"{path}.{name}"
+                member = held.get(name)
+                if type(member) in _PLAIN_CONTAINERS and id(member) not in self.objects:
+                    yield member, f"{path}.{name}"
+                elif self.stored and id(member) not in found and _is_closed(member):
+                    found.add(id(member))
+                    self._closed.append((member, f"{path}.{name}"))
+
+
+def _is_closed(value: Any) -> bool:
+    """Whether a module, class, function or object is of a library, or reaches everything."""
+    if is_a(value, types.ModuleType):
+        return is_own(value.__name__) or is_library(value.__name__)
+    if is_a(value, type):
+        return is_library(module_of(value))
+    if type(value) is types.FunctionType:
+        return is_library(value.__globals__.get("__name__"))
+    return is_a(value, _CLOSED)
 
 
 def _contents(cell: types.CellType, name: str) -> list[tuple[Any, str]]:

@@ -15,7 +15,7 @@ from opwright.tracing.outside.code.unordered import is_only_asked, set_lines
 Lines = frozenset[int]
 
 _SETTING = frozenset({"STORE_ATTR", "DELETE_ATTR"})
-_SETTERS = frozenset({"setattr", "delattr", "__setattr__", "__delattr__"})
+_SETTERS = frozenset({"setattr", "delattr", "__setattr__", "__delattr__", "vars", "__dict__"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM", "STORE_ATTR", "LOAD_SUPER_ATTR"})
 _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _CELLS = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
@@ -227,7 +227,7 @@ def names_in(code: types.CodeType) -> set[str]:
 
 @functools.lru_cache(maxsize=4096)
 def attributes_set_by(code: types.CodeType) -> frozenset[str]:
-    """The attributes that code sets or deletes, including nested functions; every text, if it calls `setattr`."""
+    """The attributes that code and its nested functions set or delete; every text, if it calls `setattr` or `vars`."""
     found: set[str] = set()
     for each in codes_in(code):
         found.update(step.argval for step in dis.get_instructions(each) if step.opname in _SETTING)
