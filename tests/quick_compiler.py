@@ -69,16 +69,13 @@ precompile() {{
       -std=*|-f*|-m*|-O*|-D*|-I*|-w) set -- "$@" "$word";;
     esac
   done
-  for header in kernel kernel_across; do
-    {compiler} "$@" {options} -x c++-header "{headers}/opwright/$header.h" -o "$begun/opwright/$header.h.gch" || return
-  done
+  {compiler} "$@" {options} -x c++-header "{headers}/opwright/kernel.h" -o "$begun/opwright/kernel.h.gch"
 }}
 compile() {{
   case " $* " in
     *" -MD "*) ;;
     *" -DOPWRIGHT_APART "*"-I{headers} "*)
       ready=${{0%/*}}/{ready}
-      case " $* " in *" -DOPWRIGHT_ROW_MAJOR "*) ready=$ready-row-major;; esac
       begun=$ready-begun
       if [ ! -d "$ready" ] && mkdir "$begun" 2>/dev/null; then
         mkdir "$begun/opwright"

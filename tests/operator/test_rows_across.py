@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
-import opwright
 from opwright.api.operator import Operator
 from opwright.checking.accuracy import Comparison
-from opwright.settings import Settings
-from opwright.toolchain.build import build
-from opwright.toolchain.source import Source
 from tests.quiet_settings import quiet_settings
 from tests.suite.built_together import build_together
 from tests.suite.nights import mostly_at_night
@@ -57,34 +52,3 @@ def test_results_are_those_of_float64(layout: str, dtype: torch.dtype) -> None:
         exact = each_kind_of_loop(x.double(), mask)
         assert OPERATOR.last_rung == "cpp"
         Comparison("result", mine, eager, exact, inputs=[x]).judge()
-
-
-def test_kernels_that_are_made_for_row_major_tensors_have_no_panels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take two thirds of the time to compile, and serve other layouts all the same."""
-    flags: list[tuple[str, ...]] = []
-
-    def noting(sources: Sequence[Source], settings: Settings, **more: Any) -> Any:
-        flags.append(more["flags"])
-        return build(sources, settings, flags=flags[-1])
-
-    monkeypatch.setattr("opwright.binding.variants.building.build", noting)
-    x = torch.linspace(-2, 2, 60).reshape(3, 4, 5)
-    for given in (x, x[:, :, ::2]):
-        operator = Operator(_gate, identity=lambda _: None, settings=quiet_settings(optimized=False))
-        for layout in (given, x, x[:, :, ::2]):
-            torch.testing.assert_close(operator(layout), _gate(layout))
-    assert flags == [("-DOPWRIGHT_ROW_MAJOR",), ()]
-
-
-def _gate(x: Tensor) -> Tensor:
-    return torch.softmax(x, -1) * torch.tanh(x)
-
-
-def _of_the_transposed(x: Tensor) -> Tensor:
-    return torch.softmax(x.T, -1) * 2
-
-
-@pytest.mark.parametrize(("function", "across"), [(_gate, False), (_of_the_transposed, True)])
-def test_sources_say_whether_rows_lie_across_row_major_tensors(function: Callable[..., Tensor], across: bool) -> None:
-    source = Operator(function, samples=opwright.shapes("N M", N=30, M=40)).source("cpp")
-    assert ('#include "opwright/kernel_across.h"' in source) == across

@@ -108,7 +108,7 @@ def _built() -> None:
 def test_results_and_gradients_are_those_of_float64(case: Case, dtype: torch.dtype) -> None:
     operator = OPERATORS[case.function, dtype]
     _run(operator, case.given(case.traced, dtype))
-    assert dtype is not torch.float32 or "in_lanes<" in operator.source("cpp")
+    assert dtype is not torch.float32 or "in_lanes(" in operator.source("cpp")
     for number, shape in enumerate(case.shapes):
         x, *others = case.given(shape, dtype)
         for layout in (LAYOUTS[number % 4], LAYOUTS[(number + 1) % 4]):

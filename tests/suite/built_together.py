@@ -93,8 +93,8 @@ def _build(sources: Sequence[Source], settings: Settings, flags: tuple[str, ...]
     missing = [recipe for recipe in recipes.values() if not cache.holds(recipe)]
     if len(missing) < 2:
         return 0
-    shared = build_shared(settings, flags)
-    arguments = (f"-I{INCLUDE_DIRECTORY}", str(shared), *link_against_torch(compiler, cache, COMPILE_TIMEOUT_S))
+    shared = build_shared(settings, flags, [recipe.source for recipe in missing])
+    arguments = (f"-I{INCLUDE_DIRECTORY}", *map(str, shared), *link_against_torch(compiler, cache, COMPILE_TIMEOUT_S))
     with hold([cache.lock(recipe) for recipe in missing], lambda _: None, COMPILE_TIMEOUT_S):
         missing = [recipe for recipe in missing if not cache.holds(recipe)]  # a kernel in two files registers twice
         if len(missing) < 2:

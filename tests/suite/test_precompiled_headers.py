@@ -13,7 +13,7 @@ from tests.quick_compiler import FOLDER, OPTIMIZING_NOTHING, quick_compiler
 SOURCE = """
 #define emitted first
 #include "opwright/kernel.h"
-#include "opwright/kernel_across.h"
+#include "opwright/beside.h"
 #undef emitted
 #include "opwright/kernel.h"
 extern "C" int value() { return VALUE + BESIDE; }
@@ -33,8 +33,8 @@ def headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def value_of(headers: Path, value: object, *flags: str) -> int:
     """What a kernel computes whose header has a value."""
-    (headers / "kernel_across.h").write_text("#pragma once\n#define BESIDE 10\n")
-    (headers / "kernel.h").write_text(f'#pragma once\n#include "opwright/kernel_across.h"\n#define VALUE {value}\n')
+    (headers / "beside.h").write_text("#pragma once\n#define BESIDE 10\n")
+    (headers / "kernel.h").write_text(f'#pragma once\n#include "opwright/beside.h"\n#define VALUE {value}\n')
     product = headers.parent / f"product_{len([*headers.parent.glob('*.so')])}.so"
     options = ("-std=c++17", "-fPIC", "-shared", "-DOPWRIGHT_APART", *flags, f"-I{headers.parent}")
     command = (quick_compiler(OPTIMIZING_NOTHING), *options, str(headers.parents[1] / "source.cpp"), "-o", str(product))

@@ -46,7 +46,7 @@ def real_compiler(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 _SHARED_ONCE = """#!/bin/sh
-case " $* " in *" -c shared_by_kernels.cpp "*) exec {keeping} "$@";; esac
+case " $* " in *" -c shared_"*) exec {keeping} "$@";; esac
 exec {real} "$@"
 """
 

@@ -18,7 +18,7 @@ from opwright.errors import BuildFailed
 from opwright.settings import Settings
 from opwright.toolchain import build as build_module
 from opwright.toolchain.build import build, build_shared
-from opwright.toolchain.recipe import FOR_ROW_MAJOR, INCLUDE_DIRECTORY
+from opwright.toolchain.recipe import INCLUDE_DIRECTORY
 from opwright.toolchain.source import Source
 from tests.suite.nights import mostly_at_night
 from tests.toolchain.conftest import WriteScript, in_the_making, returning
@@ -243,13 +243,14 @@ def test_what_kernels_share_is_compiled_once(settings: Settings, write_script: W
     text = (
         '#include "opwright/kernel.h"\n'
         + EXPORTED
-        + " const void* f() { return (void*)&opwright::detail::run_rows; }\n"
+        + " const void* f() { return (void*)static_cast<void (*)(const opwright::Operands&, opwright::Size, "
+        "opwright::RowFunction)>(&opwright::for_each_row); }\n"
     )
     for number in range(3):
-        (library,) = build([Source(f"kernel_{number}", text)], settings, flags=(FOR_ROW_MAJOR,) * (number % 2))
+        (library,) = build([Source(f"kernel_{number}", text)], settings)
         assert ctypes.CDLL(str(library)).f() != 0
-    assert script.calls("-c shared_by_kernels.cpp") == 1
-    assert script.calls("shared_by_kernels.o") == 4
+    assert script.calls("-c shared_rows.cpp") == script.calls("-c shared_") == 1
+    assert script.calls("shared_rows.o") == 4
 
 
 def test_another_flag_is_for_what_kernels_share_too(settings: Settings) -> None:

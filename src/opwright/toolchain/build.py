@@ -20,7 +20,7 @@ from opwright.toolchain.recipe import (
     header_digests,
     kernel_recipe,
     linked_recipe,
-    shared_recipe,
+    shared_recipes,
     torch_stub_recipe,
 )
 from opwright.toolchain.source import Source
@@ -69,32 +69,42 @@ def build(
     recipes = tuple(recipe_of(source, compiler, headers, flags, settings) for source in sources)
     missing = tuple({recipe.key: recipe for recipe in recipes if not cache.holds(recipe)}.values())
     if missing:
-        links = any(recipe.source.device is None for recipe in missing)
-        shared = (str(_shared(compiler, headers, flags, cache, timeout_s)),) if links else ()
-        arguments = (f"-I{INCLUDE_DIRECTORY}", *shared, *link_against_torch(compiler, cache, timeout_s))
+        linked = [recipe.source for recipe in missing if recipe.source.device is None]
+        shared = _shared(linked, compiler, headers, flags, cache, timeout_s) if linked else ()
+        arguments = (f"-I{INCLUDE_DIRECTORY}", *map(str, shared), *link_against_torch(compiler, cache, timeout_s))
         prepare = functools.partial(write_device_code, cache=cache, settings=settings)
         build_recipes(missing, arguments, cache, timeout_s, Notice(wanted=settings.notify), prepare)
         shrink_now_and_then(cache.root, settings.cache_limit_bytes)
     return tuple(cache.library(recipe) for recipe in recipes)
 
 
-def build_shared(settings: Settings, flags: tuple[str, ...] = (), timeout_s: float = COMPILE_TIMEOUT_S) -> Path:
-    """Return the object of what all kernels share, building it if it is not in the cache.
+def build_shared(
+    settings: Settings,
+    flags: tuple[str, ...] = (),
+    kernels: Sequence[Source] = (),
+    timeout_s: float = COMPILE_TIMEOUT_S,
+) -> tuple[Path, ...]:
+    """Return the objects of what kernels share, building those that are not in the cache; all kernels need the first.
 
     Raises:
         OpwrightError: As `build` does.
     """
     cache, compiler = LibraryCache.open(settings.cache_directory), find_compiler(settings)
-    return _shared(compiler, header_digests(INCLUDE_DIRECTORY), flags, cache, timeout_s)
+    return _shared(kernels, compiler, header_digests(INCLUDE_DIRECTORY), flags, cache, timeout_s)
 
 
 def _shared(
-    compiler: Compiler, headers: Mapping[str, str], flags: tuple[str, ...], cache: LibraryCache, timeout_s: float
-) -> Path:
-    shared = shared_recipe(compiler, headers, flags)
-    if not cache.holds(shared):
-        build_recipes((shared,), (f"-I{INCLUDE_DIRECTORY}",), cache, timeout_s, Notice(wanted=False))
-    return cache.library(shared)
+    kernels: Sequence[Source],
+    compiler: Compiler,
+    headers: Mapping[str, str],
+    flags: tuple[str, ...],
+    cache: LibraryCache,
+    timeout_s: float,
+) -> tuple[Path, ...]:
+    shared = shared_recipes(kernels, compiler, headers, flags)
+    if missing := [recipe for recipe in shared if not cache.holds(recipe)]:
+        build_recipes(missing, (f"-I{INCLUDE_DIRECTORY}",), cache, timeout_s, Notice(wanted=False))
+    return tuple(cache.library(recipe) for recipe in shared)
 
 
 def build_recipes(

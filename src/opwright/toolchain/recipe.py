@@ -15,6 +15,7 @@ from opwright.package import PACKAGE
 from opwright.toolchain.compiler import Compiler
 from opwright.toolchain.gpu.images import device_file
 from opwright.toolchain.processor import fingerprint
+from opwright.toolchain.shared import shared_by
 from opwright.toolchain.source import Source
 from opwright.toolchain.storage.records import canonical_json, digest
 
@@ -28,13 +29,6 @@ _FORMAT = 1
 # symbol is an error, because dlopen binds at once.
 _TORCH_STUB = Source("libtorch_cpu", "")
 
-# What all kernels share, compiled once: include/opwright/once.h.
-_SHARED = Source(
-    "shared_by_kernels",
-    '#define OPWRIGHT_ONCE __attribute__((noinline))\n#include "opwright/lanes.h"\n#include "opwright/rows.h"\n',
-)
-FOR_ROW_MAJOR = "-DOPWRIGHT_ROW_MAJOR"
-"""Kernels that take two thirds of the time to compile, for tensors whose rows are neighbours: operands.h."""
 _APART = "-DOPWRIGHT_APART"
 
 
@@ -89,22 +83,23 @@ def kernel_recipe(
 
 
 def linked_recipe(source: Source, compiler: Compiler, headers: Mapping[str, str], flags: tuple[str, ...]) -> Recipe:
-    """Say how to make a kernel library that is linked with the object of `shared_recipe`."""
+    """Say how to make a kernel library that is linked with the objects of `shared_recipes`."""
     return kernel_recipe(source, compiler, headers, (_APART, *flags))
 
 
-def shared_recipe(compiler: Compiler, headers: Mapping[str, str], flags: tuple[str, ...]) -> Recipe:
-    """Say how to make the object of what kernels with such flags share."""
-    own = (flag for flag in flags if flag != FOR_ROW_MAJOR)
-    return object_recipe(_SHARED, compiler, (*compiler.flags, *own), headers)
+def shared_recipes(
+    kernels: Sequence[Source], compiler: Compiler, headers: Mapping[str, str], flags: tuple[str, ...]
+) -> list[Recipe]:
+    """Say how to make the objects of what kernels with such flags share; all kernels need the first."""
+    return [object_recipe(source, compiler, (*compiler.flags, *flags), headers) for source in shared_by(kernels)]
 
 
 def linked_objects(
     sources: Sequence[Source], compiler: Compiler, flags: tuple[str, ...], headers: Mapping[str, str]
 ) -> list[Recipe]:
-    """Say how to make the parts of one library of kernels, with flags of one's own: what they share is the last one."""
+    """Say how to make the parts of one library of kernels, with flags of one's own: last comes what they share."""
     kernels = [object_recipe(source, compiler, (_APART, *flags), headers) for source in sources]
-    return [*kernels, object_recipe(_SHARED, compiler, flags, headers)]
+    return [*kernels, *(object_recipe(source, compiler, flags, headers) for source in shared_by(sources))]
 
 
 def object_recipe(source: Source, compiler: Compiler, flags: tuple[str, ...], headers: Mapping[str, str]) -> Recipe:

@@ -1,6 +1,6 @@
 // directions_backward, from directions in test_cpp_goldens.py. Written by opwright; formatted by
 //   opwright source test_cpp_goldens.py:directions --rung cpp
-#include "opwright/kernel_across.h"
+#include "opwright/kernel.h"
 
 namespace opwright::emitted {
 
@@ -132,7 +132,7 @@ static bool directions_backward(const Tensor* given, const Size* sizes, Tensor* 
         load<2>(saved_sum.at<const float>(0), {saved_sum.stride(0), 0}, false),
         store<2>(grad_x.at<float>(0), {grad_x.stride(0), grad_x.stride(1)}),
     };
-    for_each_whole_row<1>(extents, operands, 8192, directions_backward_row);
+    for_each_whole_row(extents, operands, 1, 8192, directions_backward_row);
   }
   made[0] = static_cast<Tensor&&>(grad_x);
   return true;
@@ -146,7 +146,7 @@ static void directions_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "directions_backward_0de54e100ec5(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
-    "directions_backward_0de54e100ec5", directions_backward_on_stack);
+    "directions_backward_cbbf7d54d3ef(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
+    "directions_backward_cbbf7d54d3ef", directions_backward_on_stack);
 
 }  // namespace opwright::emitted

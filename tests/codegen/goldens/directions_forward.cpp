@@ -1,6 +1,6 @@
 // directions_forward, from directions in test_cpp_goldens.py. Written by opwright; formatted by
 //   opwright source test_cpp_goldens.py:directions --rung cpp
-#include "opwright/kernel_across.h"
+#include "opwright/kernel.h"
 
 namespace opwright::emitted {
 
@@ -113,7 +113,7 @@ static bool directions_forward(const Tensor* given, const Size* sizes, Tensor* m
         store<2>(saved_sum.at<float>(0), {saved_sum.stride(0), 0}, false),
         store<2>(output.at<float>(0), {output.stride(0), output.stride(1)}),
     };
-    for_each_whole_row<1>(extents, operands, 8192, directions_forward_row);
+    for_each_whole_row(extents, operands, 1, 8192, directions_forward_row);
   }
   made[0] = static_cast<Tensor&&>(output);
   made[1] = static_cast<Tensor&&>(saved_sum);
@@ -128,7 +128,7 @@ static void directions_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "directions_forward_1c46f780604f(Tensor x) -> (Tensor, Tensor)",
-    "directions_forward_1c46f780604f", directions_forward_on_stack);
+    "directions_forward_e48125dab170(Tensor x) -> (Tensor, Tensor)",
+    "directions_forward_e48125dab170", directions_forward_on_stack);
 
 }  // namespace opwright::emitted

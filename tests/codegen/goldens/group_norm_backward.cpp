@@ -329,9 +329,9 @@ static bool group_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         store<5>(sum_1.at<float>(0),
             {sum_1.stride(0), floor_divide(weight_size_0, 4) * sum_1.stride(1), sum_1.stride(1), 0, 0}, false),
     };
-    if (!in_lanes<2>(extents, operands, 8192, group_norm_backward_sum_row_lanes))
-      reduce_rows<group_norm_backward_sum_row_reductions, 2>(extents, operands, 8192, group_norm_backward_sum_row,
-          group_norm_backward_sum_row_end);
+    if (!in_lanes(extents, operands, 2, 8192, group_norm_backward_sum_row_lanes))
+      reduce_rows<group_norm_backward_sum_row_reductions, group_norm_backward_sum_row,
+          group_norm_backward_sum_row_end>(extents, operands, 2, 8192);
   }
   const Size ds_val_sizes[] = {x_size_0, 4};
   Tensor ds_val = allocate(float32, sizeof(float), ds_val_sizes, 2);
@@ -364,7 +364,7 @@ static bool group_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         store<3>(grad_bias.at<float>(0),
             {0, floor_divide(weight_size_0, 4) * grad_bias.stride(0), grad_bias.stride(0)}),
     };
-    reduce_columns<0, 1>(extents, operands, kept, results, 8192, group_norm_backward_ds_val_row,
+    reduce_columns(extents, operands, kept, results, 0, 1, 8192, group_norm_backward_ds_val_row,
         {group_norm_backward_ds_val_row_start, group_norm_backward_ds_val_row_combine,
         group_norm_backward_ds_val_row_end});
   }
@@ -421,8 +421,8 @@ static void group_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "group_norm_backward_df0f72c79d62(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
+    "group_norm_backward_20326aa59287(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
     "saved_sum, Tensor grad_output) -> (Tensor, Tensor, Tensor)",
-    "group_norm_backward_df0f72c79d62", group_norm_backward_on_stack);
+    "group_norm_backward_20326aa59287", group_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -106,7 +106,7 @@ static bool group_norm_forward(const Tensor* given, const Size* sizes, Tensor* m
             {output.stride(0), floor_divide(weight_size_0, 4) * output.stride(1), output.stride(1), output.stride(2),
             output.stride(3)}),
     };
-    for_each_whole_row<3>(extents, operands, 8192, group_norm_forward_row);
+    for_each_whole_row(extents, operands, 3, 8192, group_norm_forward_row);
   }
   made[0] = static_cast<Tensor&&>(output);
   made[1] = static_cast<Tensor&&>(saved_squares);
@@ -122,7 +122,7 @@ static void group_norm_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "group_norm_forward_4e65c83dbf27(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
-    "group_norm_forward_4e65c83dbf27", group_norm_forward_on_stack);
+    "group_norm_forward_38eb98bf536d(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
+    "group_norm_forward_38eb98bf536d", group_norm_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -146,7 +146,7 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         store<2>(grad_weight.at<float>(0), {0, grad_weight.stride(0)}),
         store<2>(grad_bias.at<float>(0), {0, grad_bias.stride(0)}),
     };
-    reduce_columns<0, 1>(extents, operands, kept, results, 8192, layer_norm_backward_row,
+    reduce_columns(extents, operands, kept, results, 0, 1, 8192, layer_norm_backward_row,
         {layer_norm_backward_row_start, layer_norm_backward_row_combine, layer_norm_backward_row_end});
   }
   made[0] = static_cast<Tensor&&>(grad_x);
@@ -163,8 +163,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_e1ca35415369(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
+    "layer_norm_backward_92a0a5040624(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_e1ca35415369", layer_norm_backward_on_stack);
+    "layer_norm_backward_92a0a5040624", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

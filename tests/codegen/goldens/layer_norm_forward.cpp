@@ -94,7 +94,7 @@ static bool layer_norm_forward(const Tensor* given, const Size* sizes, Tensor* m
         store<2>(saved_squares.at<float>(0), {saved_squares.stride(0), 0}, false),
         store<2>(output.at<float>(0), {output.stride(0), output.stride(1)}),
     };
-    for_each_whole_row<1>(extents, operands, 8192, layer_norm_forward_row);
+    for_each_whole_row(extents, operands, 1, 8192, layer_norm_forward_row);
   }
   made[0] = static_cast<Tensor&&>(output);
   made[1] = static_cast<Tensor&&>(saved_squares);
@@ -110,7 +110,7 @@ static void layer_norm_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "layer_norm_forward_cb1574b7d0f3(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_forward_cb1574b7d0f3", layer_norm_forward_on_stack);
+    "layer_norm_forward_d71219625162(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
+    "layer_norm_forward_d71219625162", layer_norm_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -52,8 +52,8 @@ static bool mean_square_forward(const Tensor* given, const Size* sizes, Tensor* 
         load<3>(&size, {0, 0, 0}, false),
         store<3>(output_bfloat16.at<BFloat16>(0), {0, 0, 0}, false),
     };
-    reduce_rows<mean_square_forward_row_reductions, 2>(extents, operands, 8192, mean_square_forward_row,
-        mean_square_forward_row_end);
+    reduce_rows<mean_square_forward_row_reductions, mean_square_forward_row, mean_square_forward_row_end>(extents,
+        operands, 2, 8192);
   }
   made[0] = static_cast<Tensor&&>(output_bfloat16);
   return true;
@@ -67,7 +67,7 @@ static void mean_square_forward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "mean_square_forward_333e0fa63505(Tensor x) -> Tensor",
-    "mean_square_forward_333e0fa63505", mean_square_forward_on_stack);
+    "mean_square_forward_e18942ddd852(Tensor x) -> Tensor",
+    "mean_square_forward_e18942ddd852", mean_square_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -146,8 +146,8 @@ static bool short_rows_forward(const Tensor* given, const Size* sizes, Tensor* m
         scratch<2, float>(),
         scratch<2, int32_t>(),
     };
-    if (!in_lanes<1>(extents, operands, 8192, short_rows_forward_row_lanes))
-      for_each_whole_row<1>(extents, operands, 8192, short_rows_forward_row);
+    if (!in_lanes(extents, operands, 1, 8192, short_rows_forward_row_lanes))
+      for_each_whole_row(extents, operands, 1, 8192, short_rows_forward_row);
   }
   made[0] = static_cast<Tensor&&>(output);
   return true;
@@ -161,7 +161,7 @@ static void short_rows_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "short_rows_forward_c09cfa757e48(Tensor x, Tensor mask) -> Tensor",
-    "short_rows_forward_c09cfa757e48", short_rows_forward_on_stack);
+    "short_rows_forward_93112edce665(Tensor x, Tensor mask) -> Tensor",
+    "short_rows_forward_93112edce665", short_rows_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -52,7 +52,7 @@ static bool softmax_backward(const Tensor* given, const Size* sizes, Tensor* mad
         load<2>(saved_output_0.at<const float>(0), {saved_output_0.stride(0), saved_output_0.stride(1)}),
         store<2>(grad_x.at<float>(0), {grad_x.stride(0), grad_x.stride(1)}),
     };
-    for_each_whole_row<1>(extents, operands, 8192, softmax_backward_row);
+    for_each_whole_row(extents, operands, 1, 8192, softmax_backward_row);
   }
   made[0] = static_cast<Tensor&&>(grad_x);
   return true;
@@ -66,7 +66,7 @@ static void softmax_backward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "softmax_backward_5e264c5ef19b(Tensor saved_output_0, Tensor grad_output) -> Tensor",
-    "softmax_backward_5e264c5ef19b", softmax_backward_on_stack);
+    "softmax_backward_d40c9b05c528(Tensor saved_output_0, Tensor grad_output) -> Tensor",
+    "softmax_backward_d40c9b05c528", softmax_backward_on_stack);
 
 }  // namespace opwright::emitted

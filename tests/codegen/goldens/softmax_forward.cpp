@@ -59,7 +59,7 @@ static bool softmax_forward(const Tensor* given, const Size* sizes, Tensor* made
         store<2>(output.at<float>(0), {output.stride(0), output.stride(1)}),
         scratch<2, float>(),
     };
-    for_each_whole_row<1>(extents, operands, 8192, softmax_forward_row);
+    for_each_whole_row(extents, operands, 1, 8192, softmax_forward_row);
   }
   made[0] = static_cast<Tensor&&>(output);
   return true;
@@ -73,7 +73,7 @@ static void softmax_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "softmax_forward_1f9c74215279(Tensor x) -> Tensor",
-    "softmax_forward_1f9c74215279", softmax_forward_on_stack);
+    "softmax_forward_7298d0010074(Tensor x) -> Tensor",
+    "softmax_forward_7298d0010074", softmax_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -9,11 +9,8 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import torch
 
 from opwright.binding.environment import hooks_of_saved_tensors
 from opwright.binding.variants.kinds import Key
@@ -23,7 +20,6 @@ from opwright.settings import Settings
 from opwright.toolchain.build import build, build_shared
 from opwright.toolchain.process.priority import LOW, lower
 from opwright.toolchain.process.threads import interrupt
-from opwright.toolchain.recipe import FOR_ROW_MAJOR
 
 Build = Callable[[], tuple[Path, ...]]
 
@@ -97,7 +93,7 @@ def begin_shared(settings: Settings) -> None:
     """Begin to build what all kernels share, once in a process, so that it is there when the first are derived."""
     where = os.getpid(), settings.cache_directory, settings.compiler
     if where not in _shared:
-        _shared[where] = Building(lambda: (build_shared(settings),))
+        _shared[where] = Building(lambda: build_shared(settings))
 
 
 class Builds:
@@ -176,11 +172,9 @@ def _still_building() -> StillBuilding:
     )
 
 
-def build_of(plan: Plan, settings: Settings, arguments: Sequence[Any]) -> Build:
-    """Build the libraries of a plan, for arguments in the order in which they lie in memory."""
-    tensors = [each for each in arguments if isinstance(each, torch.Tensor) and each.layout is torch.strided]
-    flags = (FOR_ROW_MAJOR,) if not plan.orders and all(tensor.is_contiguous() for tensor in tensors) else ()
-    return functools.partial(build, plan.sources, settings, flags=flags)
+def build_of(plan: Plan, settings: Settings) -> Build:
+    """Build the libraries of a plan."""
+    return functools.partial(build, plan.sources, settings)
 
 
 @atexit.register

@@ -259,7 +259,7 @@ class Variants:
             if plan.left_to_function and not pinned:
                 self._record(kind, plan, settings)
                 raise _one_operation()
-            self._builds.begin(kind, plan, build_of(plan, settings, arguments), beside=patience_s is not None)
+            self._builds.begin(kind, plan, build_of(plan, settings), beside=patience_s is not None)
         else:
             begun -= patience_s or 0.0  # one call has waited
         plan, libraries = self._builds.end(kind, patience_s and max(patience_s - (time.monotonic() - begun), 0.0))
@@ -268,7 +268,7 @@ class Variants:
         return variant
 
     def _built(self, plan: Plan, settings: Settings, arguments: Sequence[Any]) -> Variant:
-        return self._load(plan, build_of(plan, settings, arguments)(), arguments)
+        return self._load(plan, build_of(plan, settings)(), arguments)
 
     def refuse(self, way: Key, arguments: Sequence[Any], refusal: OpwrightError) -> None:
         """Remember that arguments have no variant."""

@@ -18,7 +18,6 @@ from opwright.codegen.cpp.dying import memory_of_the_dying
 from opwright.codegen.cpp.expression import CPP_TYPES, TORCH_TYPES
 from opwright.codegen.cpp.line_breaks import MOST_COLUMNS, broken
 from opwright.codegen.cpp.loops.access import strides_along
-from opwright.codegen.cpp.loops.across import rows_lie_across
 from opwright.codegen.cpp.loops.kernel import emit_functions, emit_launch
 from opwright.codegen.cpp.loops.shared_functions import SharedFunctions
 from opwright.codegen.cpp.names import CPP
@@ -79,11 +78,10 @@ def emit_program(program: ir.Program, formulas: Formulas = lambda _: (), header:
     """
     parts = [part_of(part, formulas) for part in ir.programs_of(finish(program, "cpp"))]
     shared = SharedFunctions(program.name)
-    across = any(rows_lie_across(part.program) for part in parts)
     with plain_refusals():
         draft, registration = emit_launcher(
             program,
-            "opwright/kernel_across.h" if across else "opwright/kernel.h",
+            "opwright/kernel.h",
             [(part, _CppKernels(part.remarks, shared)) for part in parts],
         )
     names = allocate([draft, registration("")], CPP)

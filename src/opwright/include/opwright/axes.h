@@ -3,29 +3,36 @@
 
 #include "opwright/rows.h"
 
-namespace opwright {
-namespace detail {
+namespace opwright::detail {
 
-template <int axes, int count>
+inline Size at_least_one(Size value) { return value > 1 ? value : 1; }
+
 struct OuterAxes {
-  Size extents[axes] = {};
-  Size strides[axes][count] = {};  // in bytes
-  char* begin[count] = {};
-  int depth = 0;  // axes left after merging those that are contiguous in every operand
+  int count, axes, depth = 0;  // axes left after merging those that are contiguous in every operand
+  Size *extents, *strides;     // the strides of all operands, in bytes, along the first axis, then along the next one
+  char** begin;
 
-  template <int all, bool gathers>
-  void take(const Size (&given)[all], const Operand<all, gathers> (&operands)[count]) {
+  static Size bytes(const Operands& operands, int axes) {
+    return (axes * (1 + operands.count) + operands.count) * Size(sizeof(Size));
+  }
+
+  // The first `given` axes.
+  OuterAxes(const Operands& operands, int given, void* memory) : count(operands.count), axes(given) {
+    Arrays arrays{static_cast<char*>(memory)};
+    extents = arrays.take<Size>(axes), strides = arrays.take<Size>(axes * count), begin = arrays.take<char*>(count);
     for (int k = 0; k < count; ++k) begin[k] = operands[k].data;
     for (int axis = 0; axis < axes; ++axis) {
-      if (given[axis] == 1) continue;
+      if (operands.extents[axis] == 1) continue;
       bool contiguous = depth > 0;
       for (int k = 0; k < count && contiguous; ++k)
-        contiguous = strides[depth - 1][k] == operands[k].strides[axis] * given[axis];
+        contiguous = along(depth - 1)[k] == operands.strides(k)[axis] * operands.extents[axis];
       if (!contiguous) extents[depth++] = 1;
-      extents[depth - 1] *= given[axis];
-      for (int k = 0; k < count; ++k) strides[depth - 1][k] = operands[k].strides[axis];
+      extents[depth - 1] *= operands.extents[axis];
+      for (int k = 0; k < count; ++k) along(depth - 1)[k] = operands.strides(k)[axis];
     }
   }
+
+  Size* along(int axis) const { return strides + axis * count; }
 
   Size total() const {
     Size product = 1;
@@ -33,40 +40,39 @@ struct OuterAxes {
     return product;
   }
 
+  // Takes some neighbours along the last axis as one row.
+  void in_panels(Size panels, Size neighbours) {
+    extents[depth - 1] = panels;
+    for (int k = 0; k < count; ++k) along(depth - 1)[k] *= neighbours;
+  }
+
   // Calls visit(row, address of each operand) for the rows from `from` to `to`.
   template <class Visit>
   void run(Size from, Size to, Visit&& visit) const {
     if (from >= to) return;  // there may be an axis of no extent
-    Size index[axes] = {};
+    Size index[depth + 1];
     char* first[count];
     for (int k = 0; k < count; ++k) first[k] = begin[k];
     Size rest = from;
     for (int axis = depth - 1; axis >= 0; --axis) {
       index[axis] = rest % extents[axis];
       rest /= extents[axis];
-      for (int k = 0; k < count; ++k) first[k] += index[axis] * strides[axis][k];
+      for (int k = 0; k < count; ++k) first[k] += index[axis] * along(axis)[k];
     }
     for (Size row = from; row < to; ++row) {
       visit(row, first);
       for (int axis = depth - 1; axis >= 0; --axis) {
-        for (int k = 0; k < count; ++k) first[k] += strides[axis][k];
+        const Size* const steps = along(axis);
+        for (int k = 0; k < count; ++k) first[k] += steps[k];
         if (++index[axis] < extents[axis]) break;
-        for (int k = 0; k < count; ++k) first[k] -= extents[axis] * strides[axis][k];
+        for (int k = 0; k < count; ++k) first[k] -= extents[axis] * steps[k];
         index[axis] = 0;
       }
     }
   }
 };
 
-// An operand restricted to the last axes.
-template <int inner, int all, bool gathers>
-inline Operand<inner, gathers> along_row(const Operand<all, gathers>& operand) {
-  Operand<inner, gathers> part{static_cast<const Items&>(operand), {}};
-  for (int axis = 0; axis < inner; ++axis) part.strides[axis] = operand.strides[all - inner + axis];
-  return part;
-}
-
-// Runs task(context, from, to) over [0, total), on several threads if there is more than one grain of work.
+// Runs task(from, to) over [0, total), on several threads if there is more than one grain of work.
 template <class Task>
 inline void in_parallel(Size total, Size grain, const Task& task) {
   if (total <= grain) return task(Size(0), total);
@@ -74,9 +80,4 @@ inline void in_parallel(Size total, Size grain, const Task& task) {
   run_in_parallel(total, grain, range, const_cast<Task*>(&task));
 }
 
-inline Size at_least_one(Size value) { return value > 1 ? value : 1; }
-}  // namespace detail
-
-inline Size least(Size a, Size b) { return a < b ? a : b; }
-
-}  // namespace opwright
+}  // namespace opwright::detail

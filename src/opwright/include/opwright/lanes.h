@@ -14,6 +14,10 @@ constexpr Size lanes = 16, most_in_lanes = 40;  // rows at once, elements of a r
 
 using LanesFunction = void (*)(Size count, void* const* row, const Size* steps);
 
+#ifdef OPWRIGHT_APART
+// Returns whether the rows, which are the last `inner` axes, are neighbours and short enough; else nothing is done.
+bool in_lanes(const Operands& operands, int inner, Size grain, LanesFunction function);
+#else
 namespace detail {
 
 // Memory that begins with a line of the caches: on the stack if it fits, as allocating some kilobytes takes longer than
@@ -26,12 +30,6 @@ struct OfLanes {
   char* aligned() const { return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(far.data) + 63) / 64 * 64); }
 };
 
-#ifdef OPWRIGHT_APART
-// Some rows of an operand, which are `apart`, from memory into the lanes of a buffer, or back; `inner` is the number of
-// their axes.
-void move_rows(const Items& operand, int inner, const Size* strides, const Size* extents, Size length, char* element,
-               Size apart, Size some, char* buffer, bool into_buffer);
-#else
 // `run` items of each of some rows, which are `apart`, from memory into the lanes of a buffer, or back.
 inline void move_run(const Items& operand, char* element, Size apart, Size stride, Size some, Size run, char* buffer,
                      bool into_buffer) {
@@ -65,8 +63,11 @@ inline void move_run(const Items& operand, char* element, Size apart, Size strid
   }
 }
 
-OPWRIGHT_ONCE void move_rows(const Items& operand, int inner, const Size* strides, const Size* extents, Size length,
-                             char* element, Size apart, Size some, char* buffer, bool into_buffer) {
+// Some rows of an operand, which are `apart`, from memory into the lanes of a buffer, or back; `inner` is the number of
+// their axes.
+__attribute__((noinline)) inline void move_rows(const Items& operand, int inner, const Size* strides,
+                                                const Size* extents, Size length, char* element, Size apart,
+                                                Size some, char* buffer, bool into_buffer) {
   const Size stride = strides[inner - 1], row = lanes * operand.item_bytes;
   if (!operand.whole_row) return move_run(operand, element, apart, 0, some, 1, buffer, into_buffer);
   Size run = extents[inner - 1];
@@ -84,34 +85,40 @@ OPWRIGHT_ONCE void move_rows(const Items& operand, int inner, const Size* stride
     }
   }
 }
-#endif
 
-template <int inner, int count, bool gathers>
 struct Lanes {
-  WholeRows<inner, count, gathers> whole;
-  Size apart[count], steps[count], offsets[count + 1];  // from row to row and, for accumulators, of their buffers
-  bool in_place[count];
-  int operands = count;  // without accumulators
+  const WholeRows& whole;
+  int count, own;                // operands, with and without accumulators
+  Size *apart, *steps, *offsets;  // from row to row, along a row, and of their buffers
+  bool* in_place;
 
-  // Returns whether the rows can be taken so. The last `accumulators` operands are those of columns.
-  template <int outer>
-  bool take(const WholeRows<inner, count, gathers>& given, const OuterAxes<outer, count>& rows, int accumulators = 0) {
-    const Size least_rows = accumulators > 0 ? 4 * lanes : lanes;  // accumulators of all lanes are put together
-    if (rows.depth == 0 || rows.extents[rows.depth - 1] < least_rows || given.length > most_in_lanes) return false;
-    whole = given;
-    operands -= accumulators;
+  static Size bytes(int count) { return (3 * count + 1) * Size(sizeof(Size)) + count; }
+
+  // The last `accumulators` operands are those of columns.
+  Lanes(const WholeRows& rows, int accumulators, void* memory)
+      : whole(rows), count(rows.count), own(rows.count - accumulators) {
+    Arrays arrays{static_cast<char*>(memory)};
+    apart = arrays.take<Size>(count), steps = arrays.take<Size>(count), offsets = arrays.take<Size>(count + 1);
+    in_place = arrays.take<bool>(count);
+  }
+
+  // Returns whether the rows can be taken so.
+  bool take(const OuterAxes& rows) {
+    const Size least_rows = own < count ? 4 * lanes : lanes;  // accumulators of all lanes are put together
+    if (rows.depth == 0 || rows.extents[rows.depth - 1] < least_rows || whole.length > most_in_lanes) return false;
+    const Operands& operands = whole.operands;
     offsets[0] = 0;
     for (int k = 0; k < count; ++k) {
-      const Operand<inner, gathers>& operand = whole.operands[k];
+      const Items& operand = operands[k];
       if (whole.gathers_vary(k)) return false;
-      apart[k] = rows.strides[rows.depth - 1][k];
-      steps[k] = operand.strides[inner - 1];
+      apart[k] = rows.along(rows.depth - 1)[k];
+      steps[k] = whole.step(k);
       bool one_step = true;
-      Size run = whole.extents[inner - 1];
-      for (int axis = inner - 2; axis >= 0; run *= whole.extents[axis--])
-        one_step &= whole.extents[axis] == 1 || operand.strides[axis] == run * steps[k];
+      Size run = operands.extents[operands.axes - 1];
+      for (int axis = operands.axes - 2; axis >= 0; run *= operands.extents[axis--])
+        one_step &= operands.extents[axis] == 1 || operands.strides(k)[axis] == run * steps[k];
       in_place[k] = apart[k] == operand.item_bytes && one_step && steps[k] % operand.item_bytes == 0 && operand.data &&
-                    operand.parts == 1 && !operand.iota && operand.gathered_by < 0 && k < operands;
+                    operand.parts == 1 && !operand.iota && operand.gathered_by < 0 && k < own;
       const Size bytes = (operand.whole_row ? whole.length : 1) * lanes * operand.item_bytes;
       offsets[k + 1] = offsets[k] + (bytes + 63) / 64 * 64;
     }
@@ -123,11 +130,11 @@ struct Lanes {
     void* row[count];
     Size steps_of[count];
     for (int k = 0; k < count; ++k) {
-      const Operand<inner, gathers>& operand = whole.operands[k];
+      const Items& operand = whole.operands[k];
       row[k] = in_place[k] ? first[k] : buffer + offsets[k];
       steps_of[k] = in_place[k] ? steps[k] / operand.item_bytes : lanes;
-      const bool is_there = apart[k] == 0 && packed_from[k] == first[k] && !gathers;
-      if (in_place[k] || is_there || !operand.data || operand.stored || k >= operands) continue;
+      const bool is_there = apart[k] == 0 && packed_from[k] == first[k] && !whole.operands.gathers;
+      if (in_place[k] || is_there || !operand.data || operand.stored || k >= own) continue;
       pack(k, first, buffer + offsets[k]);
       packed_from[k] = first[k];
     }
@@ -136,46 +143,38 @@ struct Lanes {
       if (whole.operands[k].stored && !in_place[k]) move(k, first[k], lanes, buffer + offsets[k], false);
   }
 
-  __attribute__((noinline)) void pack(int k, char* const* first, char* buffer) const {
-    const Operand<inner, gathers>& operand = whole.operands[k];
-    if constexpr (gathers)
-      if (const int by = operand.gathered_by; by >= 0) {
-        for (Size lane = 0; lane < lanes; ++lane) {
-          const Size offset = gathers_at(operand, whole.operands[by], first[by] + lane * apart[by], 0).offset();
-          move(k, first[k] + lane * apart[k] + offset, 1, buffer + lane * operand.item_bytes, true);
-        }
-        return;
-      }
-    move(k, first[k], lanes, buffer, true);
+  void pack(int k, char* const* first, char* buffer) const {
+    const Items& operand = whole.operands[k];
+    const int by = whole.operands.gathers ? operand.gathered_by : -1;
+    if (by < 0) return move(k, first[k], lanes, buffer, true);
+    for (Size lane = 0; lane < lanes; ++lane) {
+      const Size offset = gathers_at(operand, whole.operands[by], first[by] + lane * apart[by], 0).offset();
+      move(k, first[k] + lane * apart[k] + offset, 1, buffer + lane * operand.item_bytes, true);
+    }
   }
 
   // `some` rows from memory into a buffer, or back.
   void move(int k, char* element, Size some, char* buffer, bool into_buffer) const {
-    const Operand<inner, gathers>& operand = whole.operands[k];
-    move_rows(operand, inner, operand.strides, whole.extents, whole.length, element, apart[k], some, buffer,
-              into_buffer);
+    move_rows(whole.operands[k], whole.operands.axes, whole.operands.strides(k), whole.operands.extents, whole.length,
+              element, apart[k], some, buffer, into_buffer);
   }
 };
 
 }  // namespace detail
 
-// Returns whether the rows are neighbours, and short enough; else nothing is done.
-template <int inner, int all, int count, bool gathers>
-inline bool in_lanes(const Size (&extents)[all], const Operand<all, gathers> (&operands)[count], Size grain,
-                     LanesFunction function) {
+OPWRIGHT_ONCE bool in_lanes(const Operands& operands, int inner, Size grain, LanesFunction function) {
   using namespace detail;
-  OuterAxes<all - inner, count> rows;
-  rows.take(extents, operands);
-  WholeRows<inner, count, gathers> whole;
-  whole.take(extents, operands);
-  Lanes<inner, count, gathers> work;
-  if (!work.take(whole, rows)) return false;
+  const int outer = operands.axes - inner, count = operands.count;
+  OuterAxes rows(operands, outer, __builtin_alloca(OuterAxes::bytes(operands, outer)));
+  const WholeRows whole(operands, inner, __builtin_alloca(WholeRows::bytes(operands)));
+  Lanes work(whole, 0, __builtin_alloca(Lanes::bytes(count)));
+  if (!work.take(rows)) return false;
   const Size neighbours = rows.extents[rows.depth - 1], panels = neighbours / lanes, left = neighbours % lanes;
-  rows.extents[rows.depth - 1] = panels;
-  for (int k = 0; k < count; ++k) rows.strides[rows.depth - 1][k] *= lanes;
+  rows.in_panels(panels, lanes);
   in_parallel(rows.total(), at_least_one(grain / at_least_one(whole.length * lanes)), [&](Size from, Size to) {
     const OfLanes packed(work.offsets[count]);
-    const char* packed_from[count] = {};
+    const char* packed_from[count];
+    for (int k = 0; k < count; ++k) packed_from[k] = nullptr;
     rows.run(from, to, [&](Size panel, char* const* first) {
       work.run(first, packed.data, packed_from, function);
       if (left == 0 || (panel + 1) % panels != 0) return;
@@ -185,6 +184,13 @@ inline bool in_lanes(const Size (&extents)[all], const Operand<all, gathers> (&o
     });
   });
   return true;
+}
+#endif
+
+template <int axes, int count, bool gathers>
+inline bool in_lanes(const Size (&extents)[axes], const Operand<axes, gathers> (&operands)[count], int inner, Size grain,
+                     LanesFunction function) {
+  return in_lanes(all_of(extents, operands), inner, grain, function);
 }
 
 }  // namespace opwright

@@ -1,13 +1,17 @@
-// The operands of a kernel: their addresses and strides, and how a row of one is copied to a buffer and back.
+// The operands of a kernel: their addresses and strides.
 #pragma once
 
 #include "opwright/gathers.h"
-#include "opwright/transpose.h"
+#include "opwright/once.h"
 
 namespace opwright {
 
-// What of an operand does not depend on the number of its axes. Functions of this alone are compiled once for a library,
-// and not for each kernel.
+// A row function gets the number of elements of a row, and the address of the first one of each operand.
+using RowFunction = void (*)(Size count, void* const* row);
+
+inline Size least(Size a, Size b) { return a < b ? a : b; }
+
+// What of an operand does not depend on the number of its axes.
 struct Items {
   char* data;  // the first
   Size item_bytes;
@@ -36,6 +40,39 @@ struct Operand : Items {
     return same;
   }
 };
+
+// Operands of any number, with any number of axes, as functions see them that are compiled once and not for each kernel.
+// What they look up takes less time than what they do for a row.
+struct Operands {
+  int count, axes;
+  bool gathers;
+  const Size* extents;
+  const Items* items;          // of the first
+  const Size* steps;           // of the first, along each axis
+  Size items_apart, steps_apart;  // from operand to operand, in bytes
+
+  const Items& operator[](int k) const { return *beside(items, k * items_apart); }
+  const Size* strides(int k) const { return beside(steps, k * steps_apart); }
+
+  // The same restricted to the last axes.
+  Operands along(int last) const {
+    Operands rows = *this;
+    rows.axes = last, rows.extents += axes - last, rows.steps += axes - last;
+    return rows;
+  }
+
+ private:
+  template <class T>
+  static const T* beside(const T* first, Size bytes) {
+    return reinterpret_cast<const T*>(reinterpret_cast<const char*>(first) + bytes);
+  }
+};
+
+template <int axes, int count, bool gathers>
+inline Operands all_of(const Size (&extents)[axes], const Operand<axes, gathers> (&operands)[count]) {
+  constexpr Size apart = sizeof(operands[0]);
+  return {count, axes, gathers, extents, operands, operands[0].strides, apart, apart};
+}
 
 // An iota has no memory: its "addresses" are its integers, plus this number so that none is null.
 constexpr Size count_base = Size(1) << 40;
@@ -104,125 +141,4 @@ inline Gathers gathers_at(const Items& operand, const Items& by, const char* pla
 // The integer of an iota at a place; a row function gets it if it is one value for the row.
 inline Size count_at(const void* place) { return Size(reinterpret_cast<uintptr_t>(place)) - count_base; }
 
-namespace detail {
-
-// Whether rows whose elements are neighbours across them, as with channels last, are packed several at a time. That
-// takes the compiler 0.2 s a kernel, so one that is built for row-major tensors takes each row by itself.
-#ifdef OPWRIGHT_ROW_MAJOR
-constexpr bool has_panels = false;
-#else
-constexpr bool has_panels = true;
-#endif
-
-inline bool lies_across(const Items& operand, Size apart, Size stride) {
-  return has_panels && apart == operand.item_bytes && stride != apart && stride != 0 && apart <= 8 && operand.parts == 1 &&
-         !operand.iota;
-}
-
-// The address of an item, its parts, and the items after it.
-struct Spacing {
-  Size stride, part_stride;
-};
-
-#ifdef OPWRIGHT_APART
-// Items of an operand, `stride` apart, into a buffer, and back.
-void fetch(const Items& operand, const char* from, Size stride, Size count, char* into);
-void put_back(const Items& operand, const char* from, Size stride, Size count, char* into);
-
-// The same for `lanes` rows, `apart` bytes from one another in memory and `packed_apart` in the buffer.
-void fetch_rows(const Items& operand, const char* from, Size apart, Size lanes, Size stride, Size count, char* into,
-                Size packed_apart);
-void put_back_rows(const Items& operand, const char* from, Size packed_apart, Size lanes, Size stride, Size count,
-                   char* into, Size apart);
-
-// The same for neighbours, without parts.
-void gather(Size item_bytes, const char* from, Size stride, Size count, char* into);
-#else
-template <class T>
-inline void gather(const char* from, Size stride, Size count, char* into) {
-  T* target = reinterpret_cast<T*>(into);
-  if (stride == 0) {  // a loop that the compiler vectorises
-    const T repeated = *reinterpret_cast<const T*>(from);
-    for (Size j = 0; j < count; ++j) target[j] = repeated;
-    return;
-  }
-  for (Size j = 0; j < count; ++j) target[j] = *reinterpret_cast<const T*>(from + j * stride);
-}
-
-template <class T>
-inline void scatter(const char* from, Size stride, Size count, char* into) {
-  const T* source = reinterpret_cast<const T*>(from);
-  for (Size j = 0; j < count; ++j) *reinterpret_cast<T*>(into + j * stride) = source[j];
-}
-
-OPWRIGHT_ONCE void gather(Size item_bytes, const char* from, Size stride, Size count, char* into) {
-  if (item_bytes == 4) return gather<uint32_t>(from, stride, count, into);
-  if (item_bytes == 8) return gather<uint64_t>(from, stride, count, into);
-  if (item_bytes == 2) return gather<uint16_t>(from, stride, count, into);
-  if (item_bytes == 16) return gather<SixteenBytes>(from, stride, count, into);
-  gather<uint8_t>(from, stride, count, into);
-}
-
-inline void scatter(Size item_bytes, const char* from, Size stride, Size count, char* into) {
-  if (item_bytes == 4) return scatter<uint32_t>(from, stride, count, into);
-  if (item_bytes == 8) return scatter<uint64_t>(from, stride, count, into);
-  if (item_bytes == 2) return scatter<uint16_t>(from, stride, count, into);
-  if (item_bytes == 16) return scatter<SixteenBytes>(from, stride, count, into);
-  scatter<uint8_t>(from, stride, count, into);
-}
-
-template <class T>
-inline void copy_parts(const char* from, Spacing apart, char* into, Spacing there, Size count, Size parts) {
-  for (Size j = 0; j < count; ++j)
-    for (Size part = 0; part < parts; ++part)
-      *reinterpret_cast<T*>(into + j * there.stride + part * there.part_stride) =
-          *reinterpret_cast<const T*>(from + j * apart.stride + part * apart.part_stride);
-}
-
-inline void copy_parts(Size part_bytes, const char* from, Spacing apart, char* into, Spacing there, Size count,
-                       Size parts) {
-  if (part_bytes == 4) return copy_parts<uint32_t>(from, apart, into, there, count, parts);
-  if (part_bytes == 8) return copy_parts<uint64_t>(from, apart, into, there, count, parts);
-  if (part_bytes == 2) return copy_parts<uint16_t>(from, apart, into, there, count, parts);
-  if (part_bytes == 16) return copy_parts<SixteenBytes>(from, apart, into, there, count, parts);
-  copy_parts<uint8_t>(from, apart, into, there, count, parts);
-}
-
-OPWRIGHT_ONCE void fetch(const Items& operand, const char* from, Size stride, Size count, char* into) {
-  if (operand.parts > 1)
-    return copy_parts(operand.part_bytes(), from, {stride, operand.part_stride}, into,
-                      {operand.item_bytes, operand.part_bytes()}, count, operand.parts);
-  if (!operand.iota) return gather(operand.item_bytes, from, stride, count, into);
-  const Size first = count_at(from);
-  Size* target = reinterpret_cast<Size*>(into);
-  for (Size j = 0; j < count; ++j) target[j] = first + j * stride;
-}
-
-OPWRIGHT_ONCE void put_back(const Items& operand, const char* from, Size stride, Size count, char* into) {
-  if (operand.parts > 1)
-    return copy_parts(operand.part_bytes(), from, {operand.item_bytes, operand.part_bytes()}, into,
-                      {stride, operand.part_stride}, count, operand.parts);
-  scatter(operand.item_bytes, from, stride, count, into);
-}
-
-OPWRIGHT_ONCE void fetch_rows(const Items& operand, const char* from, Size apart, Size lanes, Size stride, Size count,
-                              char* into, Size packed_apart) {
-  if constexpr (has_panels)
-    if (lies_across(operand, apart, stride))
-      return transpose(operand.item_bytes, from, stride, into, packed_apart, count, lanes);
-  for (Size lane = 0; lane < lanes; ++lane)
-    fetch(operand, from + lane * apart, stride, count, into + lane * packed_apart);
-}
-
-OPWRIGHT_ONCE void put_back_rows(const Items& operand, const char* from, Size packed_apart, Size lanes, Size stride,
-                                 Size count, char* into, Size apart) {
-  if constexpr (has_panels)
-    if (lies_across(operand, apart, stride))
-      return transpose(operand.item_bytes, from, packed_apart, into, stride, lanes, count);
-  for (Size lane = 0; lane < lanes; ++lane)
-    put_back(operand, from + lane * packed_apart, stride, count, into + lane * apart);
-}
-#endif
-
-}  // namespace detail
 }  // namespace opwright

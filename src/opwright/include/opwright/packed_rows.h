@@ -1,15 +1,11 @@
 // Rows that are packed into a buffer before a row function gets them, and unpacked afterwards.
 //
-// A walk looks up its numbers of axes and of operands, so that it is compiled once for a library and not for each kernel:
-// what it does for a row takes longer.
 #pragma once
 
-#include "opwright/operands.h"
+#include "opwright/moves.h"
 #include "opwright/stream.h"
 
 namespace opwright {
-
-using RowFunction = void (*)(Size count, void* const* row);
 
 namespace detail {
 
@@ -27,14 +23,42 @@ struct Array {
   T& operator[](Size position) const { return data[position]; }
 };
 
-// A walk over the rows of some operands (rows.h), which have memory of their own.
+// Arrays of a function that knows their lengths only when it runs, one after another in memory of its own.
+struct Arrays {
+  char* rest;
+
+  template <class T>
+  T* take(Size count) {
+    T* const array = reinterpret_cast<T*>(rest);
+    rest += count * sizeof(T);
+    return array;
+  }
+};
+
+// A walk over the rows of some operands (rows.h).
 struct Walk {
+  Operands operands;
   int count, depth;  // operands, axes; the last axis is the row
-  bool gathers, any_packed;
-  Size packed_most;  // elements packed at a time
-  Size *extents, *steps;  // the steps of all operands along the first axis, then along the next one
-  const Items* operands;
+  bool gathers, any_packed = false;
+  Size packed_most = packed_count;  // elements packed at a time
+  Size *extents, *steps;            // the steps of all operands along the first axis, then along the next one
   bool *packed, *streamed;
+
+  static Size bytes(const Operands& operands) {
+    return operands.axes * (1 + operands.count) * Size(sizeof(Size)) + 2 * operands.count;
+  }
+
+  Walk(const Operands& given, void* memory)
+      : operands(given), count(given.count), depth(given.axes), gathers(given.gathers) {
+    Arrays arrays{static_cast<char*>(memory)};
+    extents = arrays.take<Size>(depth), steps = arrays.take<Size>(depth * count);
+    packed = arrays.take<bool>(count), streamed = arrays.take<bool>(count);
+    for (int axis = 0; axis < depth; ++axis) extents[axis] = given.extents[axis];
+    for (int k = 0; k < count; ++k) {
+      const Size* const strides = given.strides(k);
+      for (int axis = 0; axis < depth; ++axis) steps_along(axis)[k] = strides[axis];
+    }
+  }
 
   Size* steps_along(int axis) const { return steps + axis * count; }
   Size row() const { return extents[depth - 1]; }
@@ -108,7 +132,6 @@ __attribute__((noinline)) void visit_packed(const Walk& walk, char* const* first
 
 // Whether rows that are so many bytes apart are better packed together.
 inline bool in_panels(const Walk& walk, const Size* apart, Size lanes, bool gathers) {
-  if constexpr (!has_panels) return false;
   bool any = false;
   for (int k = 0; k < walk.count; ++k)
     any |= walk.packed[k] && lies_across(walk.operands[k], apart[k], walk.row_step(k));
@@ -176,7 +199,7 @@ struct Panels {
 
 inline Panels panels_of(const Walk& walk, bool gathers) {
   const int depth = walk.depth;
-  if (!has_panels || depth < 2) return {0, 0, 0, 0};
+  if (depth < 2) return {0, 0, 0, 0};
   const Size rows = walk.extents[depth - 2];
   if (!in_panels(walk, walk.steps_along(depth - 2), rows, gathers)) return {0, 0, 0, 0};
   const Size lanes = lanes_of_panel(walk), across = (rows + lanes - 1) / lanes;

@@ -8,165 +8,196 @@
 #include "opwright/lanes.h"
 
 namespace opwright {
+
+// Functions on accumulators, with rows as arguments, as in row functions: `start` gets the accumulators, `combine`
+// those of two pieces, `finish` accumulators and results. `lanes` takes short rows side by side, each lane with
+// accumulators of its own; there may be none.
+struct ColumnFunctions {
+  RowFunction start, combine, finish;
+  LanesFunction lanes = nullptr;
+};
+
+// What is reduced, and where to. Axes from `lead` on are summed along or kept, and the first of them is reduced; the
+// last `rows` of them are rows that the row function gets whole, none if zero. `results` have stride zero along reduced
+// axes, and accumulators of so many bytes each.
+struct Columns {
+  Operands operands, results;
+  const Size* accumulator_bytes;
+  int lead, rows;
+};
+
+#ifdef OPWRIGHT_APART
+void reduce_columns(const Columns& columns, Size grain, RowFunction function, const ColumnFunctions& of);
+#else
 namespace detail {
 
 constexpr Size tile_columns = 1024, least_untiled = 1536, most_tasks = 32, least_task = 16384;
 
-}  // namespace detail
-
-// Functions on accumulators, with rows as arguments, as in row functions: `start` gets the accumulators, `combine`
-// those of two pieces, `finish` accumulators and results.
-struct ColumnFunctions {
-  RowFunction start, combine, finish;
-  static constexpr bool has_lanes = false;
-};
-
-// The same, and one that takes short rows side by side: each lane has accumulators of its own.
-struct LanesOfColumns : ColumnFunctions {
-  LanesFunction lanes;
-  static constexpr bool has_lanes = true;
-};
-
-// Axes from `lead` on are `sub`; the first of them is reduced. `rows` is how many of the last axes the row function
-// gets whole, or zero. `results` have stride zero along reduced axes.
-template <int lead, int rows, int axes, int count, int reductions, bool gathers, class Functions>
 struct ReduceColumns {
-  static constexpr int sub = axes - lead, all = count + 2 * reductions;  // operands, then accumulators, then results
-  Size extents[axes];
-  Operand<axes, gathers> operands[all];
+  const Columns& given;
   RowFunction function;
-  Functions of;
-  Size planes = 1, tile, tiles, pieces, accumulator_bytes[reductions + 1];
+  const ColumnFunctions& of;
+  const int count, reductions, all;  // operands, results, operands and accumulators and results
+  const int lead, sub;               // axes before the first reduced one, and from there on
+  const Size* const extents;
+  Size planes = 1, tile, tiles, pieces;
+  Size* const first_byte;  // of the accumulators of each result, and behind all of them
 
-  void prepare() {
-    using namespace detail;
+  static Size bytes(const Columns& columns) { return (columns.results.count + 1) * Size(sizeof(Size)); }
+
+  ReduceColumns(const Columns& columns, RowFunction row, const ColumnFunctions& functions, void* memory)
+      : given(columns),
+        function(row),
+        of(functions),
+        count(columns.operands.count),
+        reductions(columns.results.count),
+        all(count + 2 * reductions),
+        lead(columns.lead),
+        sub(columns.results.axes - lead),
+        extents(columns.results.extents),
+        first_byte(static_cast<Size*>(memory)) {
     for (int axis = 0; axis < lead; ++axis) planes *= extents[axis];
-    const Size last = extents[axes - 1];
-    tile = rows == 0 && last >= least_untiled ? tile_columns : at_least_one(last);
+    const Size last = extents[lead + sub - 1];
+    tile = given.rows == 0 && last >= least_untiled ? tile_columns : at_least_one(last);
     tiles = at_least_one((last + tile - 1) / tile);
     Size work = tile, kept = tile;
-    for (int axis = lead; axis < axes - 1; ++axis) {
+    for (int axis = lead; axis < lead + sub - 1; ++axis) {
       work *= extents[axis];
-      if (operands[count + reductions].strides[axis] != 0) kept *= extents[axis];
+      if (given.results.strides(0)[axis] != 0) kept *= extents[axis];
     }
     pieces = most_tasks / least(most_tasks, planes * tiles);
     pieces = at_least_one(least(pieces, least(extents[lead] / 4, work / least_task)));
-    accumulator_bytes[0] = 0;
-    for (int f = 0; f < reductions; ++f) {
-      operands[count + f].stored = false;  // read and written in place
-      accumulator_bytes[f + 1] = accumulator_bytes[f] + (kept * operands[count + f].item_bytes + 63) / 64 * 64;
-    }
+    first_byte[0] = 0;
+    for (int f = 0; f < reductions; ++f)
+      first_byte[f + 1] = first_byte[f] + (kept * given.accumulator_bytes[f] + 63) / 64 * 64;
   }
 
   // One tile and one piece of the reduced axis, with accumulators in row-major order.
   struct Part {
-    Size extents[sub];
-    Operand<sub, gathers> operands[all];
-    Size kept = 1;
+    Items* items;
+    Size *extents, *strides;
+    Size kept;  // accumulators
+    int axes;
+    bool gathers;
+
+    static Size bytes(const ReduceColumns& work) {
+      return work.all * Size(sizeof(Items)) + work.sub * (1 + work.all) * Size(sizeof(Size));
+    }
+
+    Part(const ReduceColumns& work, void* memory) : axes(work.sub), gathers(work.given.operands.gathers) {
+      Arrays arrays{static_cast<char*>(memory)};
+      items = arrays.take<Items>(work.all);
+      extents = arrays.take<Size>(axes), strides = arrays.take<Size>(axes * work.all);
+    }
+
+    // Some of its operands, from one on.
+    Operands some(int from, int operands, const Size* along) const {
+      return {operands,     axes, gathers, along, items + from, strides + from * axes,
+              sizeof(Items), axes * Size(sizeof(Size))};
+    }
   };
 
-  Part part(Size tile_number, Size piece) const {
-    using namespace detail;
-    Part part;
-    for (int axis = 0; axis < sub; ++axis) part.extents[axis] = extents[lead + axis];
+  void find(Part& part, Size tile_number, Size piece) const {
     const Size column = tile_number * tile, from = extents[lead] * piece / pieces;
-    part.extents[sub - 1] = least(tile, extents[axes - 1] - column);
+    for (int axis = 0; axis < sub; ++axis) part.extents[axis] = extents[lead + axis];
+    part.extents[sub - 1] = least(tile, extents[lead + sub - 1] - column);
     part.extents[0] = extents[lead] * (piece + 1) / pieces - from;
     for (int k = 0; k < all; ++k) {
-      part.operands[k] = along_row<sub>(operands[k]);
-      part.operands[k].data += column * part.operands[k].strides[sub - 1] + from * part.operands[k].strides[0];
+      const Operands& among = k < count ? given.operands : given.results;
+      const int place = k < count ? k : (k - count) % reductions;
+      Size* const strides = part.strides + k * sub;
+      part.items[k] = among[place];
+      for (int axis = 0; axis < sub; ++axis) strides[axis] = among.strides(place)[lead + axis];
+      part.items[k].data += column * strides[sub - 1] + from * strides[0];
     }
+    for (int f = 0; f < reductions; ++f) {
+      part.items[count + f].item_bytes = given.accumulator_bytes[f];
+      part.items[count + f].stored = false;  // read and written in place
+    }
+    part.kept = 1;
     for (int axis = sub - 1; axis >= 0; --axis) {
-      const bool reduced = part.operands[count + reductions].strides[axis] == 0;
+      const bool reduced = given.results.strides(0)[lead + axis] == 0;
       for (int f = 0; f < reductions; ++f)
-        part.operands[count + f].strides[axis] = reduced ? 0 : part.kept * operands[count + f].item_bytes;
+        part.strides[(count + f) * sub + axis] = reduced ? 0 : part.kept * given.accumulator_bytes[f];
       if (!reduced) part.kept *= part.extents[axis];
     }
-    return part;
   }
 
   void pointers(Size plane, const Part& part, char* accumulators, char** first) const {
-    for (int k = 0; k < all; ++k) first[k] = part.operands[k].data;
-    for (int f = 0; f < reductions; ++f) first[count + f] = accumulators + accumulator_bytes[f];
+    for (int k = 0; k < all; ++k) first[k] = part.items[k].data;
+    for (int f = 0; f < reductions; ++f) first[count + f] = accumulators + first_byte[f];
     for (int axis = lead - 1; axis >= 0; --axis) {
       const Size index = plane % extents[axis];
       plane /= extents[axis];
-      for (int k = 0; k < count; ++k) first[k] += index * operands[k].strides[axis];
+      for (int k = 0; k < count; ++k) first[k] += index * given.operands.strides(k)[axis];
       for (int f = 0; f < reductions; ++f)
-        first[count + reductions + f] += index * operands[count + reductions + f].strides[axis];
+        first[count + reductions + f] += index * given.results.strides(f)[axis];
     }
   }
 
   // Accumulate one part of some planes; at the end of each, unless it has further pieces, finish its results.
   void accumulate(const Part& part, Size plane, Size until, char* accumulators, bool finishes) const {
-    using namespace detail;
     char* first[all];
-    if constexpr (rows == 0) {
-      WalkMemory<sub, count + reductions> memory;
-      Walk walk = memory.walk(part.extents, part.operands);
-      merge(walk);
+    const Operands seen = part.some(0, count + reductions, part.extents);
+    if (given.rows > 0) {
+      const WholeRows whole(seen, given.rows, __builtin_alloca(WholeRows::bytes(seen)));
+      const Array<char> buffer(whole.buffer_bytes());
       for (; plane < until; ++plane) {
         pointers(plane, part, accumulators, first);
         of.start(part.kept, reinterpret_cast<void* const*>(first + count));
-        call_rows(walk, first, 0, walk.total(), function);
+        accumulate_rows(part, whole, first, buffer.data);
         if (finishes) finish(first, part);
       }
-    } else {
-      Operand<sub, gathers> seen[count + reductions];
-      for (int k = 0; k < count + reductions; ++k) seen[k] = part.operands[k];
-      WholeRows<rows, count + reductions, gathers> whole;
-      whole.take(part.extents, seen);
-      Array<char> buffer(whole.buffer_bytes());
-      for (; plane < until; ++plane) {
-        pointers(plane, part, accumulators, first);
-        of.start(part.kept, reinterpret_cast<void* const*>(first + count));
-        accumulate_rows(part, whole, seen, first, buffer.data);
-        if (finishes) finish(first, part);
-      }
+      return;
+    }
+    Walk walk(seen, __builtin_alloca(Walk::bytes(seen)));
+    merge(walk);
+    for (; plane < until; ++plane) {
+      pointers(plane, part, accumulators, first);
+      of.start(part.kept, reinterpret_cast<void* const*>(first + count));
+      call_rows(walk, first, 0, walk.total(), function);
+      if (finishes) finish(first, part);
     }
   }
 
-  template <class Whole>
-  void accumulate_rows(const Part& part, const Whole& whole, Operand<sub, gathers> (&seen)[count + reductions],
-                       char* const* first, char* buffer) const {
-    detail::OuterAxes<sub - rows, count + reductions> outer;
-    for (int k = 0; k < count + reductions; ++k) seen[k].data = first[k];
-    outer.take(part.extents, seen);
-    if constexpr (Functions::has_lanes)
-      if (part.kept == whole.length && in_lanes(whole, outer, buffer, first + count)) return;
+  void accumulate_rows(const Part& part, const WholeRows& whole, char* const* first, char* buffer) const {
+    const Operands seen = part.some(0, count + reductions, part.extents);
+    const int outer_axes = sub - given.rows;
+    OuterAxes outer(seen, outer_axes, __builtin_alloca(OuterAxes::bytes(seen, outer_axes)));
+    for (int k = 0; k < count + reductions; ++k) outer.begin[k] = first[k];
+    if (of.lanes && part.kept == whole.length && is_done_in_lanes(whole, outer, buffer, first + count)) return;
     outer.run(0, outer.total(), [&](Size, char* const* at) { whole.run(at, buffer, function); });
   }
 
   // Rows beside one another; those that are left, one by one. Returns false if they are not taken so.
-  template <class Whole, class Outer>
-  bool in_lanes(const Whole& whole, Outer& outer, char* buffer, char* const* accumulators) const {
-    using namespace detail;
-    Lanes<rows, count + reductions, gathers> work;
-    if (!work.take(whole, outer, reductions)) return false;
+  bool is_done_in_lanes(const WholeRows& whole, OuterAxes& outer, char* buffer, char* const* accumulators) const {
+    const int operands = count + reductions;
+    Lanes work(whole, reductions, __builtin_alloca(Lanes::bytes(operands)));
+    if (!work.take(outer)) return false;
     const Size neighbours = outer.extents[outer.depth - 1], panels = (neighbours + lanes - 1) / lanes;
-    outer.extents[outer.depth - 1] = panels;
-    for (int k = 0; k < count + reductions; ++k) outer.strides[outer.depth - 1][k] *= lanes;
-    const OfLanes packed(work.offsets[count + reductions]);
-    const Array<char> column(accumulator_bytes[reductions]);
+    outer.in_panels(panels, lanes);
+    const OfLanes packed(work.offsets[operands]);
+    const Array<char> column(first_byte[reductions]);
     void* totals[2 * reductions];  // in the lanes, then of one lane
     for (int f = 0; f < reductions; ++f) totals[f] = packed.data + work.offsets[count + f];
     of.start(whole.length * lanes, totals);
-    const char* packed_from[count + reductions] = {};
+    const char* packed_from[operands];
+    char* row[operands];
+    for (int k = 0; k < operands; ++k) packed_from[k] = nullptr;
     outer.run(0, outer.total(), [&](Size panel, char* const* first) {
       const Size some = least(lanes, neighbours - panel % panels * lanes);
       if (some == lanes) return work.run(first, packed.data, packed_from, of.lanes);
       for (Size lane = 0; lane < some; ++lane) {
-        char* row[count + reductions];
-        for (int k = 0; k < count + reductions; ++k) row[k] = first[k] + lane * work.apart[k];
+        for (int k = 0; k < operands; ++k) row[k] = first[k] + lane * work.apart[k];
         whole.run(row, buffer, function);
       }
     });
     for (Size lane = 0; lane < lanes; ++lane) {
       for (int f = 0; f < reductions; ++f) {
-        const Size item = operands[count + f].item_bytes;
+        const Size item = given.accumulator_bytes[f];
         char* const from = packed.data + work.offsets[count + f] + lane * item;
-        gather(item, from, lanes * item, whole.length, column.data + accumulator_bytes[f]);
-        totals[f] = accumulators[f], totals[reductions + f] = column.data + accumulator_bytes[f];
+        gather(item, from, lanes * item, whole.length, column.data + first_byte[f]);
+        totals[f] = accumulators[f], totals[reductions + f] = column.data + first_byte[f];
       }
       of.combine(whole.length, totals);
     }
@@ -174,99 +205,93 @@ struct ReduceColumns {
   }
 
   void finish(char* const* first, const Part& part) const {
-    Size extents_of_results[sub];
-    for (int axis = 0; axis < sub; ++axis) {
-      const bool reduced = part.operands[count + reductions].strides[axis] == 0;
-      extents_of_results[axis] = reduced ? 1 : part.extents[axis];
-    }
-    detail::WalkMemory<sub, 2 * reductions> memory;
-    detail::Walk walk = memory.walk(extents_of_results, part.operands + count);
-    detail::merge(walk);
-    detail::call_rows(walk, first + count, 0, walk.total(), of.finish);
+    Size kept[sub];
+    for (int axis = 0; axis < sub; ++axis)
+      kept[axis] = given.results.strides(0)[lead + axis] == 0 ? 1 : part.extents[axis];
+    const Operands results = part.some(count, 2 * reductions, kept);
+    Walk walk(results, __builtin_alloca(Walk::bytes(results)));
+    merge(walk);
+    call_rows(walk, first + count, 0, walk.total(), of.finish);
   }
 
   void in_one_piece(Size from, Size to) const {
-    using namespace detail;
-    Array<char> accumulators(accumulator_bytes[reductions]);
+    const Array<char> accumulators(first_byte[reductions]);
+    Part part(*this, __builtin_alloca(Part::bytes(*this)));
     while (from < to) {
-      const Part of_tile = part(from / planes, 0);
+      find(part, from / planes, 0);
       const Size until = least(to, (from / planes + 1) * planes);
-      accumulate(of_tile, from % planes, from % planes + (until - from), accumulators.data, true);
+      accumulate(part, from % planes, from % planes + (until - from), accumulators.data, true);
       from = until;
     }
     end_stream();
   }
 
   void in_pieces(Size grain) const {
-    using namespace detail;
-    const Size bytes = accumulator_bytes[reductions];
-    Array<char> accumulators(planes * tiles * pieces * bytes);
+    const Size bytes = first_byte[reductions];
+    const Array<char> accumulators(planes * tiles * pieces * bytes);
     in_parallel(planes * tiles * pieces, grain, [&](Size from, Size to) {
+      Part part(*this, __builtin_alloca(Part::bytes(*this)));
       for (; from < to; ++from) {
         const Size plane = from / pieces % planes;
-        const Part some = part(from / pieces / planes, from % pieces);
-        accumulate(some, plane, plane + 1, accumulators.data + from * bytes, false);
+        find(part, from / pieces / planes, from % pieces);
+        accumulate(part, plane, plane + 1, accumulators.data + from * bytes, false);
       }
       end_stream();
     });
+    Part part(*this, __builtin_alloca(Part::bytes(*this)));
+    void* row[2 * reductions];
+    char* first[all];
     for (Size group = 0; group < planes * tiles; ++group) {
-      const Part of_tile = part(group / planes, 0);
+      find(part, group / planes, 0);
       char* const into = accumulators.data + group * pieces * bytes;
       for (Size piece = 1; piece < pieces; ++piece) {
-        void* row[2 * reductions];
         for (int f = 0; f < reductions; ++f) {
-          row[f] = into + accumulator_bytes[f];
-          row[reductions + f] = into + piece * bytes + accumulator_bytes[f];
+          row[f] = into + first_byte[f];
+          row[reductions + f] = into + piece * bytes + first_byte[f];
         }
-        of.combine(of_tile.kept, row);
+        of.combine(part.kept, row);
       }
-      char* first[all];
-      pointers(group % planes, of_tile, into, first);
-      finish(first, of_tile);
+      pointers(group % planes, part, into, first);
+      finish(first, part);
     }
     end_stream();
   }
 };
 
-template <int lead, int rows, int count, int axes, int reductions, bool gathers, class Functions>
-inline void reduce_columns_of(const Size (&extents)[axes], const Operand<axes, gathers>* operands,
-                              const Size (&accumulator_bytes)[reductions], const Operand<axes> (&results)[reductions],
-                              Size grain, RowFunction function, const Functions& of) {
-  ReduceColumns<lead, rows, axes, count, reductions, gathers, Functions> work;
-  Size total = 1;
-  for (int axis = 0; axis < axes; ++axis) {
-    if (extents[axis] == 0 && results[0].strides[axis] != 0) return;  // there are no results
-    total *= work.extents[axis] = extents[axis];
-  }
-  for (int k = 0; k < count; ++k) work.operands[k] = operands[k];
-  for (int f = 0; f < reductions; ++f) {
-    work.operands[count + f] = results[f];
-    work.operands[count + f].item_bytes = accumulator_bytes[f];
-    work.operands[count + reductions + f] = results[f];
-  }
-  work.function = function;
-  work.of = of;
-  work.prepare();
-  const Size parts = work.planes * work.tiles * work.pieces;
-  const Size parts_of_grain = detail::at_least_one(grain * parts / detail::at_least_one(total));
-  if (work.pieces > 1) return work.in_pieces(parts_of_grain);
-  detail::in_parallel(parts, parts_of_grain, [&](Size from, Size to) { work.in_one_piece(from, to); });
-}
+}  // namespace detail
 
-template <int lead, int rows, int axes, int count, int reductions, bool gathers, class Functions = ColumnFunctions>
+OPWRIGHT_ONCE void reduce_columns(const Columns& columns, Size grain, RowFunction function, const ColumnFunctions& of) {
+  using namespace detail;
+  const Operands& results = columns.results;
+  Size total = 1;
+  for (int axis = 0; axis < results.axes; ++axis) {
+    if (results.extents[axis] == 0 && results.strides(0)[axis] != 0) return;  // there are no results
+    total *= results.extents[axis];
+  }
+  const ReduceColumns work(columns, function, of, __builtin_alloca(ReduceColumns::bytes(columns)));
+  const Size parts = work.planes * work.tiles * work.pieces;
+  const Size parts_of_grain = at_least_one(grain * parts / at_least_one(total));
+  if (work.pieces > 1) return work.in_pieces(parts_of_grain);
+  in_parallel(parts, parts_of_grain, [&](Size from, Size to) { work.in_one_piece(from, to); });
+}
+#endif
+
+template <int axes, int count, int reductions, bool gathers>
 inline void reduce_columns(const Size (&extents)[axes], const Operand<axes, gathers> (&operands)[count],
                            const Size (&accumulator_bytes)[reductions], const Operand<axes> (&results)[reductions],
-                           Size grain, RowFunction function, const Functions& of) {
-  reduce_columns_of<lead, rows, count>(extents, operands, accumulator_bytes, results, grain, function, of);
+                           int lead, int rows, Size grain, RowFunction function, const ColumnFunctions& of) {
+  reduce_columns({all_of(extents, operands), all_of(extents, results), accumulator_bytes, lead, rows}, grain, function,
+                 of);
 }
 
 // A reduction of a constant.
-template <int lead, int rows, int axes, int reductions, class Functions = ColumnFunctions>
+template <int axes, int reductions>
 inline void reduce_columns(const Size (&extents)[axes], const Size (&accumulator_bytes)[reductions],
-                           const Operand<axes> (&results)[reductions], Size grain, RowFunction function,
-                           const Functions& of) {
-  reduce_columns_of<lead, rows, 0, axes, reductions, false>(extents, nullptr, accumulator_bytes, results, grain,
-                                                            function, of);
+                           const Operand<axes> (&results)[reductions], int lead, int rows, Size grain,
+                           RowFunction function, const ColumnFunctions& of) {
+  Operands none = all_of(extents, results);
+  none.count = 0;
+  reduce_columns({none, all_of(extents, results), accumulator_bytes, lead, rows}, grain, function, of);
 }
 
 }  // namespace opwright

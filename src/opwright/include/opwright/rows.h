@@ -6,13 +6,17 @@
 // at once. Results larger than any cache go through that buffer too, and are then stored past the caches.
 #pragma once
 
+#include "opwright/operands.h"
+#ifndef OPWRIGHT_APART
 #include "opwright/packed_rows.h"
 #include "opwright/parallel.h"
+#endif
 
 namespace opwright {
 
 constexpr Size piece_run = 128;  // points for which the pieces of a long row function run in turn
 
+#ifndef OPWRIGHT_APART
 namespace detail {
 
 #ifdef OPWRIGHT_LEAST_STREAMED_BYTES  // by tests
@@ -20,24 +24,6 @@ constexpr Size least_streamed_bytes = OPWRIGHT_LEAST_STREAMED_BYTES;
 #else
 constexpr Size least_streamed_bytes = Size(32) << 20;
 #endif
-
-// The memory of a walk over the last axes of some operands.
-template <int axes, int count>
-struct WalkMemory {
-  Size extents[axes], steps[axes * count];
-  Items operands[count];
-  bool packed[count], streamed[count];
-
-  template <int all, bool gathers>
-  Walk walk(const Size* given, const Operand<all, gathers>* whole) {
-    for (int axis = 0; axis < axes; ++axis) extents[axis] = given[all - axes + axis];
-    for (int k = 0; k < count; ++k) {
-      operands[k] = whole[k];
-      for (int axis = 0; axis < axes; ++axis) steps[axis * count + k] = whole[k].strides[all - axes + axis];
-    }
-    return {count, axes, gathers, false, packed_count, extents, steps, operands, packed, streamed};
-  }
-};
 
 // Calls visit(beginning of the row of each operand, elements before those meant, how many are) for all points from
 // `begin` to `end`, counted in row-major order.
@@ -94,15 +80,12 @@ __attribute__((noinline)) void visit_rows(const Walk& walk, char* const* data, S
   });
 }
 
-#ifdef OPWRIGHT_APART
+#ifdef OPWRIGHT_WALKS_APART
 // Merges axes, and chooses the operands whose rows are packed.
 void merge(Walk& walk);
 
 // Calls a row function for all points from `begin` to `end`, counted in row-major order.
 void call_rows(const Walk& walk, char* const* first, Size begin, Size end, RowFunction function);
-
-// The same for all points of a walk whose axes are not merged yet, on several threads if that pays.
-void run_rows(Walk& walk, char* const* first, Size grain, RowFunction function);
 #else
 inline bool contiguous(const Walk& walk, int outer, int inner) {
   const Size *const from = walk.steps_along(outer), *const to = walk.steps_along(inner);
@@ -200,7 +183,8 @@ OPWRIGHT_ONCE void call_rows(const Walk& walk, char* const* first, Size begin, S
   visit_rows(walk, first, begin, end, function);
 }
 
-OPWRIGHT_ONCE void run_rows(Walk& walk, char* const* first, Size grain, RowFunction function) {
+// The same for all points of a walk whose axes are not merged yet, on several threads if that pays.
+inline void run_rows(Walk& walk, char* const* first, Size grain, RowFunction function) {
   struct Task {
     const Walk& walk;
     char* const* first;
@@ -209,8 +193,8 @@ OPWRIGHT_ONCE void run_rows(Walk& walk, char* const* first, Size grain, RowFunct
 
     static void run(Size begin, Size end, void* context) {
       const Task& task = *static_cast<const Task*>(context);
-      if (has_panels && task.panels.total) {
-        if constexpr (has_panels) visit_panels(task.walk, task.first, task.panels, begin, end, task.function);
+      if (task.panels.total) {
+        visit_panels(task.walk, task.first, task.panels, begin, end, task.function);
       } else {
         call_rows(task.walk, task.first, begin, end, task.function);
       }
@@ -227,18 +211,26 @@ OPWRIGHT_ONCE void run_rows(Walk& walk, char* const* first, Size grain, RowFunct
 #endif
 
 }  // namespace detail
+#endif
 
+#if defined(OPWRIGHT_APART) || defined(OPWRIGHT_WALKS_APART)
 // Run a row function over all rows. Below `grain` elements, a second thread does not pay.
+void for_each_row(const Operands& operands, Size grain, RowFunction function);
+#else
+OPWRIGHT_ONCE void for_each_row(const Operands& operands, Size grain, RowFunction function) {
+  for (int axis = 0; axis < operands.axes; ++axis)
+    if (operands.extents[axis] == 0) return;
+  detail::Walk walk(operands, __builtin_alloca(detail::Walk::bytes(operands)));
+  char* first[operands.count];
+  for (int k = 0; k < operands.count; ++k) first[k] = operands[k].data;
+  detail::run_rows(walk, first, grain, function);
+}
+#endif
+
 template <int axes, int count, bool gathers>
 inline void for_each_row(const Size (&extents)[axes], const Operand<axes, gathers> (&operands)[count], Size grain,
                          RowFunction function) {
-  for (const Size extent : extents)
-    if (extent == 0) return;
-  detail::WalkMemory<axes, count> memory;
-  detail::Walk walk = memory.walk(extents, operands);
-  char* first[count];
-  for (int k = 0; k < count; ++k) first[k] = operands[k].data;
-  detail::run_rows(walk, first, grain, function);
+  for_each_row(all_of(extents, operands), grain, function);
 }
 
 }  // namespace opwright

@@ -1,7 +1,7 @@
 // Sums of consecutive numbers, in double precision.
 #pragma once
 
-#include "opwright/axes.h"
+#include "opwright/operands.h"
 
 namespace opwright {
 

@@ -6,12 +6,11 @@
 
 namespace opwright::detail {
 
-#ifdef OPWRIGHT_APART
+#ifdef OPWRIGHT_WALKS_APART
 // into[c][r] = from[r][c], for rows that are so many bytes apart, of items with 1, 2, 4 or 8 bytes.
 void transpose(int64_t item_bytes, const char* from, int64_t from_apart, char* into, int64_t into_apart, int64_t rows,
                int64_t columns);
 #else
-
 template <class T>
 inline void transpose_one_by_one(const char* from, int64_t from_apart, char* into, int64_t into_apart, int64_t rows,
                                  int64_t columns) {

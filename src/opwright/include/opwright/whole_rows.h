@@ -5,6 +5,9 @@
 #pragma once
 
 #include "opwright/sums.h"
+#ifndef OPWRIGHT_APART
+#include "opwright/axes.h"
+#endif
 
 namespace opwright {
 
@@ -38,6 +41,10 @@ inline void widen(const uint8_t* truths, Size count, int32_t* wide) {
   for (Size first = 0; first + some <= count; first += some) widen_some(first);
 }
 
+#ifdef OPWRIGHT_APART
+// Run a row function over all rows, which are the last `inner` axes.
+void for_each_whole_row(const Operands& operands, int inner, Size grain, RowFunction function);
+#else
 namespace detail {
 
 constexpr Size panels_bytes = Size(1) << 19;  // of the rows that are packed at once: what stays in cache
@@ -47,13 +54,9 @@ struct SomeRows {
   Size count, apart, packed_apart;
 };
 
-#ifdef OPWRIGHT_APART
 // Copy some rows of an operand, with `inner` axes, from memory into a buffer, or back.
-void copy_rows(const Items& operand, int inner, const Size* strides, const Size* extents, Size length, char* element,
-               char* buffer, bool into_buffer, SomeRows some);
-#else
-OPWRIGHT_ONCE void copy_rows(const Items& operand, int inner, const Size* strides, const Size* extents, Size length,
-                             char* element, char* buffer, bool into_buffer, SomeRows some) {
+inline void copy_rows(const Items& operand, int inner, const Size* strides, const Size* extents, Size length,
+                      char* element, char* buffer, bool into_buffer, SomeRows some) {
   const Size stride = strides[inner - 1];
   // Inner axes that are one axis of this operand, such as those along which it is one value repeated, are one run.
   Size run = extents[inner - 1];
@@ -82,29 +85,25 @@ OPWRIGHT_ONCE void copy_rows(const Items& operand, int inner, const Size* stride
     }
   }
 }
-#endif
 
 // Rows of operands, in buffers if they are not contiguous.
-template <int inner, int count, bool gathers>
 struct WholeRows {
-  Size extents[inner];
-  Operand<inner, gathers> operands[count];
+  Operands operands;  // along the rows
+  int count;
   Size length = 1;
-  bool packed[count];
-  Size offsets[count + 1];  // of each operand's buffer, in bytes
+  Size* offsets;  // of each operand's buffer, in bytes
+  bool* packed;
 
-  template <int all>
-  void take(const Size (&given)[all], const Operand<all, gathers> (&whole)[count]) {
-    for (int axis = 0; axis < inner; ++axis) {
-      extents[axis] = given[all - inner + axis];
-      length *= extents[axis];
-    }
+  static Size bytes(const Operands& operands) { return (operands.count + 1) * Size(sizeof(Size)) + operands.count; }
+
+  // Rows are the last `inner` axes.
+  WholeRows(const Operands& given, int inner, void* memory) : operands(given.along(inner)), count(given.count) {
+    Arrays arrays{static_cast<char*>(memory)};
+    offsets = arrays.take<Size>(count + 1), packed = arrays.take<bool>(count);
+    for (int axis = 0; axis < inner; ++axis) length *= operands.extents[axis];
     offsets[0] = 0;
     for (int k = 0; k < count; ++k) {
-      operands[k] = along_row<inner>(whole[k]);
-    }
-    for (int k = 0; k < count; ++k) {
-      const bool in_place = operands[k].data && has_unit_stride(operands[k]) && !gathers_vary(k);
+      const bool in_place = operands[k].data && has_unit_stride(k) && !gathers_vary(k);
       packed[k] = operands[k].whole_row && !in_place;
       const Size bytes = packed[k] ? length * operands[k].item_bytes : 0;
       offsets[k + 1] = offsets[k] + (bytes + 63) / 64 * 64;
@@ -113,34 +112,41 @@ struct WholeRows {
 
   // Whether each element of a row has an index of its own.
   bool gathers_vary(int k) const {
-    const int by = gathers ? operands[k].gathered_by : -1;
-    for (int axis = 0; by >= 0 && axis < inner; ++axis)
-      if (extents[axis] > 1 && operands[by].strides[axis] != 0) return true;
+    const int by = operands.gathers ? operands[k].gathered_by : -1;
+    for (int axis = 0; by >= 0 && axis < operands.axes; ++axis)
+      if (operands.extents[axis] > 1 && operands.strides(by)[axis] != 0) return true;
     return false;
   }
 
-  bool has_unit_stride(const Operand<inner, gathers>& operand) const {
+  bool has_unit_stride(int k) const {
+    const Items& operand = operands[k];
     if (operand.iota || operand.is_apart()) return false;
     Size expected = operand.item_bytes;
-    for (int axis = inner - 1; axis >= 0; --axis) {
-      if (extents[axis] != 1 && operand.strides[axis] != expected) return false;
-      expected *= extents[axis];
+    for (int axis = operands.axes - 1; axis >= 0; --axis) {
+      if (operands.extents[axis] != 1 && operands.strides(k)[axis] != expected) return false;
+      expected *= operands.extents[axis];
     }
     return true;
   }
 
+  // From element to element along the last axis.
+  Size step(int k) const { return operands.strides(k)[operands.axes - 1]; }
+
   Size buffer_bytes() const { return offsets[count]; }
 
   void run(char* const* first, char* buffer, RowFunction function) const {
-    if (!gathers && buffer_bytes() == 0) return function(length, reinterpret_cast<void* const*>(first));
+    if (!operands.gathers && buffer_bytes() == 0) return function(length, reinterpret_cast<void* const*>(first));
+    run_packed(first, buffer, function);
+  }
+
+  __attribute__((noinline)) void run_packed(char* const* first, char* buffer, RowFunction function) const {
     void* row[count];
     for (int k = 0; k < count; ++k) {
+      const Items& operand = operands[k];
       char* element = first[k];
-      bool collected = false;
-      if constexpr (gathers) collected = follow_gathers(first, k, element, buffer + offsets[k]);
+      const bool collected = operands.gathers && follow_gathers(first, k, element, buffer + offsets[k]);
       row[k] = packed[k] ? buffer + offsets[k] : element;
-      if (packed[k] && operands[k].data && !operands[k].stored && !collected)
-        copy(k, element, buffer + offsets[k], true);
+      if (packed[k] && operand.data && !operand.stored && !collected) copy(k, element, buffer + offsets[k], true);
     }
     function(length, row);
     for (int k = 0; k < count; ++k)
@@ -161,16 +167,21 @@ struct WholeRows {
   }
 
   void collect(int k, const char* element, const char* index_place, char* buffer) const {
-    const Operand<inner, gathers>&operand = operands[k], &by = operands[operand.gathered_by];
+    const Items& operand = operands[k];
+    const int inner = operands.axes;
+    const Size* const extents = operands.extents;
+    const Size *const strides = operands.strides(k), *const by = operands.strides(operand.gathered_by);
     const Size run = extents[inner - 1];
-    Size index[inner] = {};
+    Size index[inner];
+    for (int axis = 0; axis < inner; ++axis) index[axis] = 0;
     for (Size done = 0; done < length; done += run) {
-      gather_rows(operand.item_bytes, element, operand.strides[inner - 1],
-                  gathers_at(operand, by, index_place, by.strides[inner - 1]), run, buffer + done * operand.item_bytes);
+      gather_rows(operand.item_bytes, element, strides[inner - 1],
+                  gathers_at(operand, operands[operand.gathered_by], index_place, by[inner - 1]), run,
+                  buffer + done * operand.item_bytes);
       for (int axis = inner - 2; axis >= 0; --axis) {
-        element += operand.strides[axis], index_place += by.strides[axis];
+        element += strides[axis], index_place += by[axis];
         if (++index[axis] < extents[axis]) break;
-        element -= extents[axis] * operand.strides[axis], index_place -= extents[axis] * by.strides[axis];
+        element -= extents[axis] * strides[axis], index_place -= extents[axis] * by[axis];
         index[axis] = 0;
       }
     }
@@ -187,8 +198,8 @@ struct WholeRows {
       if (packed[k] && operands[k].data && !operands[k].stored)
         copy(k, first[k], at[k], true, lanes, apart[k], between[k]);
     }
+    void* row[count];
     for (Size lane = 0; lane < lanes; ++lane) {
-      void* row[count];
       for (int k = 0; k < count; ++k) row[k] = at[k] + lane * between[k];
       function(length, row);
     }
@@ -198,52 +209,48 @@ struct WholeRows {
 
   // How many rows are packed at once: several where their elements are neighbours across them, one elsewhere.
   Size lanes(const Size* apart, Size neighbours) const {
-    if constexpr (!has_panels) return 1;
     bool any = false;
     for (int k = 0; k < count; ++k)
-      any |= packed[k] && operands[k].data && lies_across(operands[k], apart[k], operands[k].strides[inner - 1]);
+      any |= packed[k] && operands[k].data && lies_across(operands[k], apart[k], step(k));
     const Size fitting = least(panel_lanes, panels_bytes / at_least_one(buffer_bytes()));
-    return any && !gathers && fitting >= 4 && neighbours >= 4 ? fitting : 1;
+    return any && !operands.gathers && fitting >= 4 && neighbours >= 4 ? fitting : 1;
   }
 
-  // The same for one row, or for some of them, in memory and in the buffer.
+  // One row, or some of them, from memory into the buffer, or back.
   void copy(int k, char* element, char* buffer, bool into_buffer, Size lanes = 1, Size apart = 0,
             Size packed_apart = 0) const {
-    copy_rows(operands[k], inner, operands[k].strides, extents, length, element, buffer, into_buffer,
-                     {lanes, apart, packed_apart});
+    copy_rows(operands[k], operands.axes, operands.strides(k), operands.extents, length, element, buffer, into_buffer,
+              {lanes, apart, packed_apart});
   }
 };
 
 }  // namespace detail
 
-template <int inner, int all, int count, bool gathers>
-inline void for_each_whole_row(const Size (&extents)[all], const Operand<all, gathers> (&operands)[count], Size grain,
-                               RowFunction function) {
+OPWRIGHT_ONCE void for_each_whole_row(const Operands& operands, int inner, Size grain, RowFunction function) {
   using namespace detail;
-  OuterAxes<all - inner, count> rows;
-  rows.take(extents, operands);
-  WholeRows<inner, count, gathers> whole;
-  whole.take(extents, operands);
-  Size apart[count] = {}, neighbours = 1;
-  if (rows.depth > 0) {
-    for (int k = 0; k < count; ++k) apart[k] = rows.strides[rows.depth - 1][k];
-    neighbours = rows.extents[rows.depth - 1];
-  }
+  const int outer = operands.axes - inner;
+  OuterAxes rows(operands, outer, __builtin_alloca(OuterAxes::bytes(operands, outer)));
+  const WholeRows whole(operands, inner, __builtin_alloca(WholeRows::bytes(operands)));
+  Size apart[operands.count], neighbours = 1;
+  for (int k = 0; k < operands.count; ++k) apart[k] = rows.depth > 0 ? rows.along(rows.depth - 1)[k] : 0;
+  if (rows.depth > 0) neighbours = rows.extents[rows.depth - 1];
   const Size lanes = whole.lanes(apart, neighbours), panels = at_least_one((neighbours + lanes - 1) / lanes);
-  if (lanes > 1) {
-    rows.extents[rows.depth - 1] = panels;
-    for (int k = 0; k < count; ++k) rows.strides[rows.depth - 1][k] *= lanes;
-  }
+  if (lanes > 1) rows.in_panels(panels, lanes);
   in_parallel(rows.total(), at_least_one(grain / at_least_one(whole.length * lanes)), [&](Size from, Size to) {
-    Array<char> buffer(whole.buffer_bytes() * lanes);
+    const Array<char> buffer(whole.buffer_bytes() * lanes);
     rows.run(from, to, [&](Size panel, char* const* first) {
       if (lanes == 1) return whole.run(first, buffer.data, function);
-      if constexpr (has_panels) {
-        const Size left = neighbours - panel % panels * lanes;
-        whole.run_panel(first, apart, least(lanes, left), lanes, buffer.data, function);
-      }
+      const Size left = neighbours - panel % panels * lanes;
+      whole.run_panel(first, apart, least(lanes, left), lanes, buffer.data, function);
     });
   });
+}
+#endif
+
+template <int axes, int count, bool gathers>
+inline void for_each_whole_row(const Size (&extents)[axes], const Operand<axes, gathers> (&operands)[count], int inner,
+                               Size grain, RowFunction function) {
+  for_each_whole_row(all_of(extents, operands), inner, grain, function);
 }
 
 }  // namespace opwright

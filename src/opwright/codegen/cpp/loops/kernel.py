@@ -172,22 +172,21 @@ def emit_launch(kernel: Kernel, function: str, numbers: Set[str], iotas: Set[str
         lines.append(f"  const Operand<{axes}> results[] = {{")
         lines += [f"      {_operand(access, axes, numbers, {})}," for access in results]
         lines.append("  };")
-        functions = f"{{{function}_start, {function}_combine, {function}_end}}"
-        if kernel.short_rows:
-            functions = f"LanesOfColumns{{{functions}, {function}_lanes}}"
+        lanes = f", {function}_lanes" if kernel.short_rows else ""
+        functions = f"{{{function}_start, {function}_combine, {function}_end{lanes}}}"
         geometry = f"{_axes_before_reduction(kernel)}, {kernel.row_axes}"
         given = "extents, operands" if operands else "extents"
-        arguments = f"{given}, kept, results, {grain(kernel)}, {function}, {functions}"
-        lines.append(f"  reduce_columns<{geometry}>({arguments});")
+        arguments = f"{given}, kept, results, {geometry}, {grain(kernel)}, {function}, {functions}"
+        lines.append(f"  reduce_columns({arguments});")
     elif kernel.row_axes == 0:
         lines.append(f"  for_each_row(extents, operands, {grain(kernel)}, {function});")
     else:
-        given = f"extents, operands, {grain(kernel)}, {function}"
-        called = f"for_each_whole_row<{kernel.row_axes}>({given})"
+        given = f"extents, operands, {kernel.row_axes}, {grain(kernel)}"
+        called = f"for_each_whole_row({given}, {function})"
         if in_pieces:
-            called = f"reduce_rows<{function}_reductions, {kernel.row_axes}>({given}, {function}_end)"
+            called = f"reduce_rows<{function}_reductions, {function}, {function}_end>({given})"
         if kernel.short_rows:
-            lines.append(f"  if (!in_lanes<{kernel.row_axes}>({given}_lanes))")
+            lines.append(f"  if (!in_lanes({given}, {function}_lanes))")
         lines.append(f"  {'  ' if kernel.short_rows else ''}{called};")
     return [*lines, "}"]
 
