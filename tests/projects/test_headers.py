@@ -37,6 +37,7 @@ def test_what_is_included_comes_along_without_the_pool():
             "LICENSE",
             "rows.h",
             "once.h",
+            "moves.h",
             "operands.h",
             "packed_rows.h",
             "transpose.h",

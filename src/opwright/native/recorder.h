@@ -292,9 +292,7 @@ class Recorder {
   void add_dictionary(PyObject* dictionary) { add(place_of_version(dictionary)); }
 
   bool add_class(PyTypeObject* cls) {
-    static PyObject* const any = PyUnicode_InternFromString("__module__");
-    _PyType_Lookup(cls, any);  // which gives it a version
-    if (!PyType_HasFeature(cls, Py_TPFLAGS_VALID_VERSION_TAG)) return false;
+    if (version_of_type(cls) == 0) return false;
     add(&cls->tp_flags);
     add(&cls->tp_version_tag);
     return true;

@@ -8,7 +8,8 @@
 
 namespace opwright {
 
-// The versions of a dictionary, of a class, or of an object's attributes and class; zeros if Python has none.
+// The versions of a dictionary, of a class, or of an object's attributes and class; zeros if Python has none. With a class
+// of a metaclass of its own, such as `torch.Tensor`, comes the version of that, which may have descriptors.
 struct Version {
   uint64_t dictionary = 0;
   unsigned int type = 0;
@@ -32,7 +33,12 @@ inline const uint64_t* place_of_version(PyObject* dictionary) {
 
 inline uint64_t version_of_dictionary(PyObject* dictionary) { return *place_of_version(dictionary); }
 
+// A class that has changed gets its new version when a name is looked up in it.
 inline unsigned int version_of_type(PyTypeObject* type) {
+  if (!PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG)) {
+    static PyObject* const name = PyUnicode_InternFromString("__class__");
+    _PyType_Lookup(type, name);
+  }
   return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
 }
 
@@ -40,8 +46,12 @@ inline unsigned int version_of_type(PyTypeObject* type) {
 inline Version version_of(PyObject* holder) {
   if (PyDict_Check(holder)) return {version_of_dictionary(holder), 0};
   if (PyType_Check(holder)) {
-    const bool is_common = Py_IS_TYPE(holder, &PyType_Type);
-    return {0, is_common ? version_of_type(reinterpret_cast<PyTypeObject*>(holder)) : 0};
+    PyTypeObject* const kind = Py_TYPE(holder);
+    const unsigned int type = version_of_type(reinterpret_cast<PyTypeObject*>(holder));
+    if (kind == &PyType_Type) return {0, type};
+    const unsigned int of_kind = kind->tp_setattro == PyType_Type.tp_setattro ? version_of_type(kind) : 0;
+    if (type == 0 || of_kind == 0) return {};
+    return {of_kind, type};
   }
   const unsigned int type = version_of_type(Py_TYPE(holder));
   PyObject** const attributes = type != 0 ? _PyObject_GetDictPtr(holder) : nullptr;
@@ -54,6 +64,8 @@ inline Version version_of(PyObject* holder) {
 constexpr bool versions_are_told = false;
 
 inline const uint64_t* place_of_version(PyObject*) { return nullptr; }
+
+inline unsigned int version_of_type(PyTypeObject*) { return 0; }
 
 inline Version version_of(PyObject*) { return {}; }
 

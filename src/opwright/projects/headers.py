@@ -27,7 +27,13 @@ _WORD = re.compile(r"[A-Za-z_]\w+")
 # These headers overload functions of real numbers, so only the name Complex shows that a source needs them.
 _TOLD_BY = {name: frozenset({"Complex"}) for name in ("complex.h", "complex_arithmetic.h")}
 # The macros that are never and always defined in projects.
-_BUILT_WITH = {"OPWRIGHT_POOL": False, "OPWRIGHT_CUDA_ON_HOST": False, "OPWRIGHT_CUDA_RUNTIME": True}
+_BUILT_WITH = {
+    "OPWRIGHT_POOL": False,
+    "OPWRIGHT_CUDA_ON_HOST": False,
+    "OPWRIGHT_CUDA_RUNTIME": True,
+    "OPWRIGHT_APART": False,
+    "OPWRIGHT_WALKS_APART": False,
+}
 _ASKED = re.compile(r"#(?:if|elif) defined\((\w+)\)|#if(n?)def (\w+)")
 
 

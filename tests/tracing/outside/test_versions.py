@@ -18,6 +18,7 @@ import torch
 from opwright.tracing.outside.guard import Guard, count, first_failing
 from opwright.tracing.outside.plain import are_same
 from opwright.tracing.outside.reach import reads_of
+from opwright.tracing.outside.rules import tensors
 from opwright.tracing.outside.unasked import ABSENT
 from tests.suite.nights import mostly_at_night
 
@@ -291,6 +292,31 @@ def test_words_of_memory_stand_for_nearly_all_guards(extension: Any) -> None:
     assert guards.hold()
     words, live = guards.counts()
     assert 10 * live < count(guard) < 3 * words
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="dictionaries have no versions")
+def test_a_name_that_is_bound_beside_what_is_read_lets_python_run_seldom(
+    extension: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a script or a notebook, every line that binds a name changes the version of what functions read from."""
+    looks: list[type] = []
+
+    def counted(names: frozenset[str], cls: type) -> tuple[str, ...]:
+        looks.append(cls)
+        return look(names, cls)
+
+    look = tensors._exchanged
+    monkeypatch.setattr(tensors, "_exchanged", counted)
+    names: dict[str, Any] = {"torch": torch}
+    exec("def f(x): return torch.tanh(x) * 2", names)
+    spec = reads_of(names["f"]).guard.spec
+    guards = extension.Guards(spec, names["f"], ABSENT, are_same)
+    for step in range(200):
+        names["beside"] = step
+        assert guards.hold()
+    assert 0 < len(looks) < 15
+    monkeypatch.setattr(torch.Tensor, "tanh", lambda tensor: tensor)
+    assert not guards.hold()
 
 
 def test_what_runs_while_guards_are_compared_may_change_what_they_compare(extension: Any) -> None:

@@ -5,6 +5,10 @@
 // object of their own, which is linked with the others: these define OPWRIGHT_WALKS_APART.
 #pragma once
 
+#ifdef OPWRIGHT_APART
+#define OPWRIGHT_WALKS_APART
+#endif
+
 #ifndef OPWRIGHT_ONCE  // an object has a definition of its own for what it holds
 #define OPWRIGHT_ONCE __attribute__((noinline)) inline
 #endif

@@ -213,7 +213,7 @@ inline void run_rows(Walk& walk, char* const* first, Size grain, RowFunction fun
 }  // namespace detail
 #endif
 
-#if defined(OPWRIGHT_APART) || defined(OPWRIGHT_WALKS_APART)
+#ifdef OPWRIGHT_WALKS_APART
 // Run a row function over all rows. Below `grain` elements, a second thread does not pay.
 void for_each_row(const Operands& operands, Size grain, RowFunction function);
 #else
