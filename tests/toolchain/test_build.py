@@ -202,7 +202,7 @@ class Terminal(io.StringIO):
 
 TALK = {
     "slow": ("sleep 0.3", 1, True, True, "opwright: building kernel …\n"),
-    "two": ("sleep 0.3", 2, True, True, "opwright: building kernel (2 kernels) …\n"),
+    "two": ("sleep 0.3", 2, True, True, "opwright: building kernel and 1 more …\n"),
     "quiet": ("sleep 0.3", 1, False, True, ""),
     "no terminal": ("sleep 0.3", 1, True, False, ""),
 }

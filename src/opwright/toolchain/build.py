@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from opwright.errors import BuildFailed
@@ -20,6 +21,7 @@ from opwright.toolchain.recipe import (
     header_digests,
     kernel_recipe,
     linked_recipe,
+    part_recipe,
     shared_recipes,
     torch_stub_recipe,
 )
@@ -69,11 +71,17 @@ def build(
     recipes = tuple(recipe_of(source, compiler, headers, flags, settings) for source in sources)
     missing = tuple({recipe.key: recipe for recipe in recipes if not cache.holds(recipe)}.values())
     if missing:
+        notice = Notice(wanted=settings.notify)
         linked = [recipe.source for recipe in missing if recipe.source.device is None]
-        shared = _shared(linked, compiler, headers, flags, cache, timeout_s) if linked else ()
-        arguments = (f"-I{INCLUDE_DIRECTORY}", *map(str, shared), *link_against_torch(compiler, cache, timeout_s))
+        shared = shared_recipes(linked, compiler, headers, flags) if linked else []
+        if not all(map(cache.holds, shared)):
+            parts = {source: part_recipe(source, compiler, headers, flags) for source in linked}
+            _compile_beside(list(parts.values()), shared, cache, timeout_s, notice)
+            missing = tuple(_made_of(recipe, parts.get(recipe.source), cache) for recipe in missing)
+        objects = (str(cache.library(recipe)) for recipe in shared)
+        arguments = (*_including(), *objects, *link_against_torch(compiler, cache, timeout_s))
         prepare = functools.partial(write_device_code, cache=cache, settings=settings)
-        build_recipes(missing, arguments, cache, timeout_s, Notice(wanted=settings.notify), prepare)
+        build_recipes(missing, arguments, cache, timeout_s, notice, prepare)
         shrink_now_and_then(cache.root, settings.cache_limit_bytes)
     return tuple(cache.library(recipe) for recipe in recipes)
 
@@ -90,21 +98,28 @@ def build_shared(
         OpwrightError: As `build` does.
     """
     cache, compiler = LibraryCache.open(settings.cache_directory), find_compiler(settings)
-    return _shared(kernels, compiler, header_digests(INCLUDE_DIRECTORY), flags, cache, timeout_s)
-
-
-def _shared(
-    kernels: Sequence[Source],
-    compiler: Compiler,
-    headers: Mapping[str, str],
-    flags: tuple[str, ...],
-    cache: LibraryCache,
-    timeout_s: float,
-) -> tuple[Path, ...]:
-    shared = shared_recipes(kernels, compiler, headers, flags)
+    shared = shared_recipes(kernels, compiler, header_digests(INCLUDE_DIRECTORY), flags)
     if missing := [recipe for recipe in shared if not cache.holds(recipe)]:
-        build_recipes(missing, (f"-I{INCLUDE_DIRECTORY}",), cache, timeout_s, Notice(wanted=False))
+        build_recipes(missing, _including(), cache, timeout_s, Notice(wanted=False))
     return tuple(cache.library(recipe) for recipe in shared)
+
+
+def _compile_beside(
+    parts: Sequence[Recipe], shared: Sequence[Recipe], cache: LibraryCache, timeout_s: float, notice: Notice
+) -> None:
+    """Compile kernels beside what they share and the cache lacks; the first of that is probably being built already."""
+    others = [recipe for recipe in shared[1:] if not cache.holds(recipe)]
+    build_recipes([*parts, *others], _including(), cache, timeout_s, notice)
+    build_recipes(shared[:1], _including(), cache, timeout_s, Notice(wanted=False))
+
+
+def _including() -> tuple[str, ...]:
+    return (f"-I{INCLUDE_DIRECTORY}",)
+
+
+def _made_of(recipe: Recipe, part: Recipe | None, cache: LibraryCache) -> Recipe:
+    """The recipe of the same library, where its source is compiled already."""
+    return replace(recipe, inputs=(str(cache.library(part)),)) if part else recipe
 
 
 def build_recipes(
@@ -187,7 +202,7 @@ def write_device_code(
 
 def _title(recipes: Sequence[Recipe]) -> str:
     name = recipes[0].source.name
-    return name if len(recipes) == 1 else f"{name} ({len(recipes)} kernels)"
+    return name if len(recipes) == 1 else f"{name} and {len(recipes) - 1} more"
 
 
 def _command(recipe: Recipe, arguments: tuple[str, ...]) -> tuple[str, ...]:

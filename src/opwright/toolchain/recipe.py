@@ -87,6 +87,11 @@ def linked_recipe(source: Source, compiler: Compiler, headers: Mapping[str, str]
     return kernel_recipe(source, compiler, headers, (_APART, *flags))
 
 
+def part_recipe(source: Source, compiler: Compiler, headers: Mapping[str, str], flags: tuple[str, ...]) -> Recipe:
+    """Say how to make the object of a kernel alone, for a library that is linked later."""
+    return object_recipe(source, compiler, (_APART, *compiler.flags, *flags), headers)
+
+
 def shared_recipes(
     kernels: Sequence[Source], compiler: Compiler, headers: Mapping[str, str], flags: tuple[str, ...]
 ) -> list[Recipe]:
