@@ -26,6 +26,7 @@ from opwright.tracing.recording.local_variables import LocalVariables
 from opwright.tracing.recording.questions import Listener
 from opwright.tracing.recording.recorder import Recorder
 from opwright.tracing.recording.values import Digests
+from opwright.tracing.scalars.posing import posing_as_plain
 from opwright.tracing.scalars.rounding import rounding_each_step
 from opwright.tracing.scalars.sizes import SizeTable
 from opwright.tracing.scalars.text import telling_text
@@ -107,7 +108,7 @@ class Session:
             self._recorder.may_assume = not self._on_gpu  # where a failed check would end the process
             listening = Listener(reference.__name__, variables)
             pretence = on_gpu(reference.__name__) if self._on_gpu else nullcontext()
-            texts = telling_text(self._recorder.numbers)
+            texts, posing = telling_text(self._recorder.numbers), posing_as_plain(self._recorder.numbers)
             exactly = rounding_each_step(self._recorder.numbers)
             unchanged = unchanged_outside(reference.__name__, reference, arguments)
             composed = ComposedUnderTransforms()
@@ -115,6 +116,7 @@ class Session:
                 self.recording(),
                 self._recorder.watching(),
                 texts,
+                posing,
                 exactly,
                 composed,
                 listening,

@@ -85,6 +85,8 @@ def _pow(x: Expression, y: Expression) -> Expression | None:
     if not x.dtype.real.is_floating:
         return integer_power(x, y)
     one = like(x, 1)
+    if is_number(y, 0):
+        return one
     if is_number(y, 1):
         return x
     if is_number(y, 0.5):

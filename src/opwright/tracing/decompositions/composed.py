@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 from opwright.errors import NoKernel
 from opwright.tracing.decompositions import norms
+from opwright.tracing.decompositions.losses import check_classes
 from opwright.tracing.torch_hooks import functorch
 
 Tensor = torch.Tensor
@@ -49,6 +50,8 @@ class ComposedUnderTransforms(Composed):
         """Call the composition, if there is one and a transform is active."""
         if func is functional.linear:
             return _linear(*args, **(kwargs or {}))
+        if func is functional.one_hot:
+            return _one_hot(*args, **(kwargs or {}))
         if not functorch.are_active():
             return func(*args, **(kwargs or {}))
         return super().__torch_function__(func, types, args, kwargs)
@@ -66,6 +69,13 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     if bias is None or input.dim() <= 2 or not functorch.are_active():
         return functional.linear(input, weight, bias)
     return torch.matmul(input, weight.mT) + bias
+
+
+def _one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """Torch's own checks no classes in a trace."""
+    if num_classes != -1 and not functorch.are_active():
+        check_classes(tensor, num_classes)
+    return functional.one_hot(tensor, num_classes)
 
 
 def _layer_norm(

@@ -1,6 +1,7 @@
-"""Losses that choose one class of each row, as a row reduction with a mask instead of a gather.
+"""Losses whose arguments torch checks value by value: the kernels check all of them, too.
 
-So they fuse with the softmax before them. A target out of range raises, as in torch: the kernels check all of them.
+Those that choose one class of each row are a row reduction with a mask instead of a gather, so they fuse with the
+softmax before them. The same check is for one_hot.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload
+
+from opwright.tracing.torch_hooks.fake_mode import core_decompositions
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -60,7 +63,19 @@ def _nll_loss_backward(
     return found if x.dim() == 2 else found.squeeze(0)
 
 
+def _binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = _MEAN) -> Tensor:
+    aten._assert_async.msg(torch.all((x >= 0) & (x <= 1)), "a probability is out of bounds")
+    loss: Tensor = core_decompositions()[aten.binary_cross_entropy.default](x, target, weight, reduction)
+    return loss
+
+
+def check_classes(classes: Tensor, count: Any) -> None:
+    """Have kernels check that classes are among so many."""
+    aten._assert_async.msg(torch.all((classes >= 0) & (classes < count)), "a class is out of bounds")
+
+
 LOSSES: Mapping[OpOverload, Callable[..., Any]] = {
     aten.nll_loss_forward.default: _nll_loss_forward,
     aten.nll_loss_backward.default: _nll_loss_backward,
+    aten.binary_cross_entropy.default: _binary_cross_entropy,
 }

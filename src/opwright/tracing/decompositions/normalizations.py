@@ -87,6 +87,8 @@ def _vector_norm(
     """(Σ |x|^p)^(1/p) and its limits."""
     if not x.dtype.is_floating_point or not isinstance(ord, (int, float)):
         return NotImplemented
+    if ord == 0 and x.requires_grad:  # whose count requires a gradient in torch, although it has none
+        return NotImplemented
     result = dtype or x.dtype
     magnitude, dimensions = torch.abs(wide(x.to(result))), dimensions_of(x, dim)
     if ord != 0 and dimensions and all(isinstance(x.shape[d], int) and x.shape[d] == 1 for d in dimensions):

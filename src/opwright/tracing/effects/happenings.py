@@ -133,6 +133,7 @@ _BETWEEN = (f"{_TORCH}{os.sep}", contextlib.__file__)  # a function of torch and
 _PARTS = ("_parameters", "_buffers", "_modules")
 _DEEPEST, _MOST_MEMBERS = 3, 64
 _NOTHING = object()
+_SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def happening_in(frame: types.FrameType, name: Name) -> Happening | None:
@@ -142,7 +143,7 @@ def happening_in(frame: types.FrameType, name: Name) -> Happening | None:
     if value is _NOTHING:
         value = frame.f_globals.get(root, frame.f_builtins.get(root))
     if name.asked is not None and value is type:
-        return Happening(ASKS_FOR_CLASS) if is_a(frame.f_locals.get(name.asked[0]), torch.Tensor) else None
+        return _of_class(frame, name.asked[0], name.given)
     if value is id or value is hash:
         return _of_address(frame, name.given, is_unknown_a_tensor=value is id)  # a tensor's hash is seen where it runs
     if name.asked is not None and (value is getattr or value is hasattr):
@@ -158,6 +159,14 @@ def happening_in(frame: types.FrameType, name: Name) -> Happening | None:
             is_last = position == len(attributes) - 1
             return _of_owner(owner) if is_last else None
     return _of_value(value)
+
+
+def _of_class(frame: types.FrameType, variable: str, given: Sequence[str] | None) -> Happening | None:
+    """Asking for the type of a value: tensors and numbers of a trace are of other types."""
+    asked = (frame.f_locals.get(variable), None if given is None else value_of(frame, given))
+    if any(is_a(value, torch.Tensor) for value in asked[:1]):
+        return Happening(ASKS_FOR_CLASS)
+    return Happening("asks of which type a number is") if any(is_a(value, _SYMBOLS) for value in asked) else None
 
 
 def _of_address(frame: types.FrameType, given: Sequence[str] | None, *, is_unknown_a_tensor: bool) -> Happening | None:

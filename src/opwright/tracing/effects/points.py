@@ -24,7 +24,7 @@ _NEAR = 16  # instructions after a name in which its arguments are loaded
 _FROM_OUTSIDE = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _ASKING = (("getattr",), ("hasattr",), ("type",))
-_OF_ADDRESSES = (("id",), ("hash",))
+_OF_VALUES = (("id",), ("hash",), ("type",))
 _CONTAINERS = (list, dict, set, bytearray, collections.deque, collections.OrderedDict, collections.defaultdict)
 _CONSTANT_TWINS = (tuple, types.MappingProxyType, frozenset, bytes)
 _OF_ARRAYS = (
@@ -67,7 +67,7 @@ class Name:
         way: Its parts.
         is_local: Whether the first of them is a variable of the function itself.
         asked: For `getattr(x, "scale", 1.0)`, `type(x)` and such the variable, and the attribute unless it is computed.
-        given: For `id(x.y)` and `hash(x.y)` what they are given; None if that is computed.
+        given: For `id(x.y)`, `hash(x.y)` and `type(x.y)` what they are given; None if that is computed.
     """
 
     way: tuple[str, ...]
@@ -93,7 +93,7 @@ def points_of(code: types.CodeType) -> Points:
         if name is not None and (len(name.way) > 1 or not name.is_local):
             following = [each for each, _ in steps[position + 1 : position + 1 + _NEAR]]
             asked = _asked(following) if name.way in _ASKING else None
-            given = given_to(following) if name.way in _OF_ADDRESSES else None
+            given = given_to(following) if name.way in _OF_VALUES else None
             names.update(dict.fromkeys(offsets, replace(name, asked=asked, given=given)))
         offsets = []
     return Points(frozenset(changing), names, comparisons(code))

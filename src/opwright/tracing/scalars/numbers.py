@@ -141,14 +141,18 @@ class NumberTable:
         if names and any(exponent == apart for apart in possible):  # a comparison adds a guard
             raise NumberNeeded("a power with this exponent has a kernel of its own", names=names, only_here=True)
 
-    def refuse_text(self, number: torch.SymBool | torch.SymFloat | torch.SymInt) -> None:
-        """Refuse to format a varying number as text, which would be the name of a symbol.
+    def refuse_value(self, number: torch.SymBool | torch.SymFloat | torch.SymInt, fact: str) -> None:
+        """Refuse to tell the value of a varying number; that of a size is told, with a guard.
+
+        Args:
+            number: The number.
+            fact: What needs the value.
 
         Raises:
             NumberNeeded: If it is one that changes.
         """
         if not self.is_size(number):
-            raise self.refuse("the function writes a number as text", number.node.expr)
+            raise self.refuse(fact, number.node.expr)
 
     def refuse(self, fact: str, expression: Any) -> NumberNeeded:
         """The refusal for a place that needs the values of numbers, with their names."""

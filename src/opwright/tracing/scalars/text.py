@@ -35,7 +35,7 @@ def _tell(number: Any) -> str:
     if numbers is None or not is_outside(sys._getframe(1)):
         written: str = _WRITTEN[kind](number)
         return written
-    numbers.refuse_text(number)
+    numbers.refuse_value(number, "the function writes a number as text")
     return repr(_PLAIN[kind](number))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from typing import Any, Generic, TypeVar
 from opwright.toolchain.process.forks import Lock
 
 Here = TypeVar("Here")
+CLASS = "__class__"
+_ABSENT = object()  # of the class itself
 
 
 class Exchanged(Generic[Here]):
@@ -22,7 +25,7 @@ class Exchanged(Generic[Here]):
 
     def __init__(self, members: Mapping[tuple[type, str], Any]) -> None:
         self._members = members
-        self._before = {(kind, name): getattr(kind, name) for kind, name in members}
+        self._before = {(kind, name): vars(kind).get(name, _ABSENT) for kind, name in members}
         self._lock = Lock()
         self._here: dict[int, Here] = {}  # by threads
 
@@ -48,4 +51,19 @@ class Exchanged(Generic[Here]):
     @staticmethod
     def _put(members: Mapping[tuple[type, str], Any]) -> None:
         for (kind, name), member in members.items():
-            setattr(kind, name, member)
+            if name == CLASS:
+                _put_class(kind, member)
+            elif member is _ABSENT:
+                delattr(kind, name)
+            else:
+                setattr(kind, name, member)
+
+
+def _put_class(kind: type, told: Any) -> None:
+    """Have the objects of a class tell another `__class__`, or their own: `setattr` would change that of the class."""
+    (namespace,) = gc.get_referents(vars(kind))
+    if told is _ABSENT:
+        namespace.pop(CLASS)
+    else:
+        namespace[CLASS] = told
+    kind.__doc__ = kind.__doc__  # Python remembers what it finds in a class until something of it is set

@@ -1,0 +1,59 @@
+"""What torch refuses for its values is refused by operators too; limits of powers and norms are torch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from opwright.api.operator import Operator
+
+
+def one_hot(x: Tensor) -> Tensor:
+    return functional.one_hot(x, 3) * 2
+
+
+def cross_entropy(x: Tensor) -> Tensor:
+    return functional.binary_cross_entropy(x, torch.full_like(x, 0.25))
+
+
+@pytest.mark.parametrize(
+    ("function", "right", "wrong"),
+    [
+        (one_hot, [0, 2, 1], [[0, 3, 1], [0, -1, 1]]),
+        (cross_entropy, [0.25, 0.0, 1.0], [[0.25, 1.5, 0.5], [-0.5, 0.5, 0.5], [0.5, float("nan"), 0.5]]),
+    ],
+)
+def test_values_are_refused_as_in_torch(
+    function: Callable[[Tensor], Tensor], right: list[float], wrong: list[list[float]]
+) -> None:
+    operator = Operator(function, name=f"tests::checked_{function.__name__}")
+    taken = torch.tensor(right)
+    for values in wrong:
+        torch.testing.assert_close(operator(taken), function(taken))
+        assert operator.last_rung == "cpp"
+        with pytest.raises(RuntimeError) as expected:
+            function(torch.tensor(values))
+        with pytest.raises(RuntimeError) as refused:
+            operator(torch.tensor(values))
+        assert str(refused.value) == str(expected.value)
+
+
+def test_a_complex_number_to_the_power_of_zero_is_one() -> None:
+    operator = Operator(lambda x: x**0 + x, name="tests::to_the_power_of_zero")
+    x = torch.tensor([0, 1j, 2 - 1j], dtype=torch.complex64)
+    torch.testing.assert_close(operator(x), x + 1)
+    assert operator.last_rung == "cpp"
+
+
+@pytest.mark.falls_back
+def test_a_count_of_what_is_not_zero_requires_a_gradient_as_in_torch() -> None:
+    operator = Operator(lambda x: torch.linalg.vector_norm(x, 0, dim=0) * 2, name="tests::counted")
+    x = torch.randn(3, 4, requires_grad=True)
+    (gradient,) = torch.autograd.grad(operator(x).sum(), x, allow_unused=True)
+    assert gradient is None
+    torch.testing.assert_close(operator(x.detach()), torch.full((4,), 6.0))
+    assert operator.last_rung == "cpp"
