@@ -116,7 +116,8 @@ class _NothingHidden(TorchFunctionMode):
             HidesFromGradients: If it switches gradients off.
         """
         if func is torch._C._set_grad_enabled and not args[0]:
-            raise HidesFromGradients("the function switches gradients off, which forward mode does not see")
+            fact = "the function switches gradients off, which forward mode does not see"
+            raise HidesFromGradients(fact, hint="call .detach() on what is to have no gradient")
         return func(*args, **(kwargs or {}))
 
 

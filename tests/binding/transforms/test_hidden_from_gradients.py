@@ -10,7 +10,10 @@ from torch.func import grad, hessian, jacfwd, jvp
 
 from opwright.api.operator import Operator
 
-pytestmark = pytest.mark.falls_back
+pytestmark = [
+    pytest.mark.falls_back,
+    pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated"),  # by torch's own forward mode
+]
 
 
 def partly_hidden(x: Tensor) -> Tensor:
