@@ -112,6 +112,10 @@ class ChangesItself(NoKernel):
     """The forward of a module changes the module; it may do so in one call and not in another."""
 
 
+class HidesFromGradients(NoKernel):
+    """A function computes under `no_grad` in forward mode, so torch takes its tangents, as it is written."""
+
+
 class NumberNeeded(NoKernel):
     """A kernel needs the value of a Python number that changes from call to call, so each value has its own.
 

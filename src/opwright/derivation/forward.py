@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-from opwright.errors import NoKernel
+from opwright.errors import HidesFromGradients, NoKernel
 from opwright.ir.names.fresh import fresh
 from opwright.tracing.decompositions.composed import Composed
 from opwright.tracing.interface.aliases import MAY_COPY
@@ -98,11 +99,26 @@ def _jvp_by_pulling_back(
     function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor]
 ) -> Any:
     """The same by reverse mode: a vjp is linear in its cotangent, and the vjp of that linear function is the jvp."""
-    with Composed():
+    with Composed(), _NothingHidden():
         outputs, pull, *others = torch.func.vjp(function, *primals, has_aux=True)
         _, push, *_ = torch.func.vjp(pull, tuple(torch.zeros_like(output) for output in outputs))
         (moved,) = push(tuple(tangents))
     return outputs, moved, *others
+
+
+class _NothingHidden(TorchFunctionMode):
+    """Refuse functions that switch gradients off: reverse mode stops there, and forward mode does not."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run a function of torch.
+
+        Raises:
+            HidesFromGradients: If it switches gradients off.
+        """
+        if func is torch._C._set_grad_enabled and not args[0]:
+            fact = "the function switches gradients off, which forward mode does not see"
+            raise HidesFromGradients(fact, hint="call .detach() on what is to have no gradient")
+        return func(*args, **(kwargs or {}))
 
 
 def jvp_signature(signature: Signature, moving: Sequence[int]) -> Signature:

@@ -23,6 +23,7 @@ from opwright.binding.transforms.step_below import step_below
 from opwright.binding.transforms.transformed import Served, Transformable, Transformed
 from opwright.binding.variants.states import Outside
 from opwright.derivation.backward import is_backward
+from opwright.errors import HidesFromGradients
 from opwright.settings import Settings
 from opwright.tracing.interface.memory import given_twice
 from opwright.tracing.torch_hooks import functorch
@@ -59,7 +60,7 @@ class TransformServer:
         self._settings = settings
         self._outside = outside
         self.draws_otherwise = OtherDraws(reference, outside).are_in
-        self._has_asked = False
+        self._has_asked = self._hides = False
         self._step_below: Callable[[Transformable, Transformed, Sequence[Any]], Served | None] = step_below
 
     def equip(self, native: Any) -> None:
@@ -72,6 +73,15 @@ class TransformServer:
             return self._run_reference(args)
         if self.draws_otherwise(args):
             return self._draw_alike(args)
+        if self._hides:
+            return self._run_reference(args)
+        try:
+            return self._serve_below(args)
+        except HidesFromGradients:
+            self._hides = True
+            return self._run_reference(args)
+
+    def _serve_below(self, args: Sequence[Any]) -> Served:
         transforms = self._operator.transforms
         if not functorch.are_active():
             return serve_dual(transforms, self._reference, args)
