@@ -325,8 +325,8 @@ class Watch:
         self._surroundings.put_back()
         with torch._C.DisableTorchFunction():
             for snapshot in (self._snapshot, self._first):
-                for kept in reversed(snapshot.changed() if snapshot is not None else []):
-                    kept.put_back()
+                if snapshot is not None:
+                    snapshot.put_back()
 
     def _end(self, fact: str, frame: types.FrameType) -> None:
         self._refuse(fact, _place(frame))
