@@ -165,7 +165,7 @@ CACHES = {
         "table(1)[0] + table(2)[0]",
     ),
     "of a method": (
-        "class Tables:\n    @functools.cache\n    def get(self, n):\n        calls.append(n)\n        return n\nt = Tables()",
+        "class T:\n    @functools.cache\n    def get(self, n):\n        calls.append(n)\n        return n\nt = T()",
         "t.get(3)",
     ),
 }
