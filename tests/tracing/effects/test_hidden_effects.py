@@ -152,3 +152,37 @@ def test_it_is_done_once_at_each_call(effect: str, restored: Any) -> None:
     if effect == "sys.path":
         ours = [state - ours[0] + plain[0] for state in ours]
     assert ours == plain
+
+
+CACHES = {
+    "unlimited": ("@functools.cache\ndef table(n):\n    calls.append(n)\n    return 2.0**n", "table(3)"),
+    "limited": (
+        "@functools.lru_cache(maxsize=2)\ndef table(n):\n    calls.append(n)\n    return {0: n}",
+        "table(3)[0]",
+    ),
+    "filled before": (
+        "@functools.lru_cache\ndef table(n):\n    calls.append(n)\n    return [n]\ntable(1)",
+        "table(1)[0] + table(2)[0]",
+    ),
+    "of a method": (
+        "class T:\n    @functools.cache\n    def get(self, n):\n        calls.append(n)\n        return n\nt = T()",
+        "t.get(3)",
+    ),
+}
+
+
+@pytest.mark.parametrize("cache", CACHES)
+def test_a_refused_trace_leaves_caches_as_they_were(cache: str) -> None:
+    """Or what a function does when it is called for the first time would never be done."""
+    before, expression = CACHES[cache]
+    found = []
+    for kind in ("plain", "operator"):
+        module = types.ModuleType("cached_effects")
+        source = f"import functools\ncalls = []\n{before}\ndef f(x):\n    return x * ({expression})\n"
+        exec(source, vars(module))
+        settings = quiet_settings(optimized=False)
+        call = module.f if kind == "plain" else Operator(module.f, name="tests::cached", settings=settings)
+        results = [call(torch.ones(3)).tolist() for _ in range(4)]
+        found.append((results, module.calls))
+        assert module.f(torch.ones(3)).tolist() == results[0]
+    assert found[0] == found[1]

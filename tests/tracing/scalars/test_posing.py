@@ -116,6 +116,56 @@ def test_a_type_cannot_be_told(ask: Callable[[Any], object], value: str) -> None
         trace(reference, SPECS)
 
 
+def two_names(x: Tensor) -> bool:
+    one, other = x.shape[0], x.size(0)
+    return one is other
+
+
+ONE_OBJECT: Mapping[str, Callable[[Tensor], bool]] = {
+    "a number": lambda x: next(n is FIVE for n in x.shape),
+    "computed": lambda x: x.shape[0] is x.shape[0],
+    "computed and a number": lambda x: x.shape[0] is FIVE,
+    "negated": lambda x: x.shape[0] is not FIVE,
+    "two names": two_names,
+}
+FIVE = 5
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("question", ONE_OBJECT)
+def test_functions_that_ask_whether_two_numbers_are_one_object_serve_themselves(question: str) -> None:
+    ask = ONE_OBJECT[question]
+
+    def reference(x: Tensor) -> Tensor:
+        return x * (2 if ask(x) else 3)
+
+    operator = Operator(reference, name="tests::one_object")
+    for length in (5, 3, 300, 6):
+        assert torch.equal(operator(torch.ones(length)), reference(torch.ones(length)))
+        assert operator.last_rung == "composed"
+
+
+COMPARED: Mapping[str, Callable[[Tensor, float], bool]] = {
+    "named": lambda x, k: next(flag is True for flag in (x.shape[0] > 4,)),
+    "computed": lambda x, k: (x.shape[0] > 4) is True,
+    "of a number": lambda x, k: (k > 1.0) is True,
+    "as a factor": lambda x, k: (x.shape[0] == 5) * 2 > 1,
+}
+
+
+@pytest.mark.parametrize("question", COMPARED)
+def test_comparisons_of_numbers_are_true_or_false(question: str) -> None:
+    ask = COMPARED[question]
+
+    def reference(x: Tensor, k: float) -> Tensor:
+        return x * (2 if ask(x, k) else 3) * k
+
+    operator = Operator(reference, name="tests::compared")
+    for length, value in ((5, 1.5), (3, 0.5), (6, 2.0), (4, 3.0)):
+        x = torch.ones(length)
+        assert torch.equal(operator(x, value), reference(x, value)), (length, value)
+
+
 def test_an_attribute_that_needs_a_value_is_refused_for_a_number_and_told_of_a_size() -> None:
     def of_number(x: Tensor, k: float, n: int) -> Tensor:
         return x * k * getattr(n, "real", 0)

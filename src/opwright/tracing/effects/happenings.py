@@ -134,6 +134,7 @@ _PARTS = ("_parameters", "_buffers", "_modules")
 _DEEPEST, _MOST_MEMBERS = 3, 64
 _NOTHING = object()
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
+_SIZES = frozenset({"shape", "size", "numel", "nelement", "stride", "storage_offset"})  # what gives one
 
 
 def happening_in(frame: types.FrameType, name: Name) -> Happening | None:
@@ -176,6 +177,26 @@ def _of_address(frame: types.FrameType, given: Sequence[str] | None, *, is_unkno
     value = None if given is None else value_of(frame, given)
     is_tensor = is_unknown_a_tensor if value is None else is_a(value, torch.Tensor)
     return Happening(ASKS_WHICH) if is_tensor else None
+
+
+def may_be_numbers(frame: types.FrameType, known: Sequence[Any], *, is_computed: bool) -> bool:
+    """Whether a frame compares numbers of a trace by `is`.
+
+    Args:
+        frame: The frame.
+        known: What it compares, as far as that is known without running it.
+        is_computed: Whether another operand is not known.
+    """
+    if any(is_a(value, _SYMBOLS) for value in known):
+        return True
+    if not is_computed or not all(type(value) in (int, float) for value in known):
+        return False
+    return not _SIZES.isdisjoint(frame.f_code.co_names) or any(map(_has_numbers, frame.f_locals.values()))
+
+
+def _has_numbers(value: Any) -> bool:
+    members = value if type(value) in (list, tuple, torch.Size) else (value,)
+    return any(is_a(member, _SYMBOLS) for member in members)
 
 
 def value_of(frame: types.FrameType, way: Sequence[str]) -> Any:

@@ -85,6 +85,11 @@ class Snapshot:
         """The objects that hold something else by now."""
         return [kept for kept in self._kept if kept.has_changed()]
 
+    def put_back(self) -> None:
+        """Restore them, and have caches of calls forget what they have learned since."""
+        for kept in reversed([kept for kept in self._kept if kept.kind is _OF_CALLS or kept.has_changed()]):
+            kept.put_back()
+
 
 def _kept(objects: Iterable[tuple[Any, str]]) -> Iterator[Kept]:
     for value, name in objects:
@@ -239,9 +244,22 @@ def _leave(*_: Any) -> None:
     """Drop the fake arguments of a trace."""
 
 
-def _symbols_in(wrapper: Any) -> list[Any]:
-    """Fake tensors and symbols in a cache of calls."""
-    return [member for member in _remembered(wrapper, 3) if is_a(member, _SYMBOLIC)]
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    """What a cache of calls holds.
+
+    Attributes:
+        symbols: How many fake tensors and symbols.
+        keys: The calls that it knows.
+    """
+
+    symbols: int
+    keys: tuple[Any, ...]
+
+
+def _cached(wrapper: Any) -> _Cached:
+    found = sum(is_a(member, _SYMBOLIC) for member in _remembered(wrapper, 3))
+    return _Cached(found, tuple(_calls_known_to(wrapper)))
 
 
 def _remembered(value: Any, depth: int) -> Iterator[Any]:
@@ -251,8 +269,16 @@ def _remembered(value: Any, depth: int) -> Iterator[Any]:
             yield from _remembered(member, depth - 1)
 
 
-def _forget(wrapper: Any, _: Any) -> None:
-    wrapper.cache_clear()
+def _calls_known_to(wrapper: Any) -> dict[Any, Any]:
+    """The dict inside of a cache: the last of those it refers to that is not its attributes, after kept results."""
+    held = (each for each in reversed(gc.get_referents(wrapper)) if type(each) is dict and each is not vars(wrapper))
+    return next((each for each in held if len(each) == wrapper.cache_info().currsize), {})
+
+
+def _forget(wrapper: Any, held: _Cached) -> None:
+    known, calls = set(map(id, held.keys)), _calls_known_to(wrapper)
+    for key in [key for key in calls if id(key) not in known]:
+        del calls[key]
 
 
 def _elements(array: numpy.ndarray[Any, Any]) -> Any:
@@ -295,6 +321,7 @@ def _put_all(value: Any, held: Any) -> None:
 
 
 _OF_EVERY_CLASS = frozenset({"__dict__", "__weakref__", "__doc__", "__abstractmethods__", "_abc_impl"})
+_OF_CALLS = Kind(_cached, _forget, lambda before, after: before.symbols >= after.symbols)  # may grow otherwise
 _SLOTTED = Kind(in_slots, _put_slots, _same_items)
 _KINDS: Mapping[Any, Kind] = {
     Attributes: Kind(_attributes_named, _put_attributes, _same_items),
@@ -311,6 +338,6 @@ _KINDS: Mapping[Any, Kind] = {
     memoryview: Kind(_bytes_of, _put_bytes_of, operator.eq),
     FakeTensor: Kind(_attributes_of, _leave, operator.eq),
     torch.Tensor: Kind(_knowledge, _put_knowledge, _same_knowledge),
-    functools._lru_cache_wrapper: Kind(_symbols_in, _forget, lambda before, after: len(before) >= len(after)),
+    functools._lru_cache_wrapper: _OF_CALLS,
     type: Kind(_members_of_class, _put_members, _same_items),
 }

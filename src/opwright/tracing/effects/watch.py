@@ -29,7 +29,6 @@ from torch._subclasses.fake_tensor import (
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
-from torch.overrides import _get_current_function_mode_stack
 
 from opwright.errors import OpwrightError, OutsideTensor, Place, SideEffect
 from opwright.tracing.effects import owners
@@ -41,6 +40,7 @@ from opwright.tracing.effects.happenings import (
     done_by,
     happening_in,
     logs,
+    may_be_numbers,
     value_of,
 )
 from opwright.tracing.effects.owners import Owner, owner_of
@@ -48,6 +48,7 @@ from opwright.tracing.effects.points import Points, points_of
 from opwright.tracing.effects.reach import Reach
 from opwright.tracing.effects.state import Snapshot
 from opwright.tracing.effects.surroundings import Surroundings
+from opwright.tracing.effects.traced import is_of_no_trace, is_traced
 from opwright.tracing.hints import AS_ARGUMENT
 from opwright.tracing.outside.unasked import is_a
 from opwright.tracing.trace_functions import in_front, installed, none_of_them
@@ -298,14 +299,17 @@ class Watch:
 
         Raises:
             OutsideTensor: If one is a tensor that is none of the trace: an argument may be that tensor.
+            SideEffect: If they may be numbers of the trace: Python has one object for each small integer.
         """
         known = [value_of(frame, way) for way in operands if way is not None]
+        if may_be_numbers(frame, known, is_computed=len(known) < len(operands)):
+            self._end(f"{self._name} asks whether two numbers are one object", frame)
         found = [value for value in known if value is not None]
         if not all(is_a(value, torch.Tensor) for value in found):
             return
         self.asks_for_identity = True
         self.asks_for_layout |= "contiguous" in frame.f_code.co_names
-        if any(map(_is_of_no_trace, found)):
+        if any(map(is_of_no_trace, found)):
             fact = "the function compares a tensor that is not one of its parameters"
             raise meets(OutsideTensor(fact, hint=AS_ARGUMENT))
 
@@ -314,15 +318,15 @@ class Watch:
         above = frame.f_back
         while above is not None and above.f_code.co_filename.startswith("<"):  # the hash of a data class, say
             above = above.f_back
-        return above is not None and _is_traced(frame.f_locals["self"]) and owner_of(above) is not Owner.TORCH
+        return above is not None and is_traced(frame.f_locals["self"]) and owner_of(above) is not Owner.TORCH
 
     def undo(self) -> None:
         """Restore everything that has changed."""
         self._surroundings.put_back()
         with torch._C.DisableTorchFunction():
             for snapshot in (self._snapshot, self._first):
-                for kept in reversed(snapshot.changed() if snapshot is not None else []):
-                    kept.put_back()
+                if snapshot is not None:
+                    snapshot.put_back()
 
     def _end(self, fact: str, frame: types.FrameType) -> None:
         self._refuse(fact, _place(frame))
@@ -379,18 +383,6 @@ class _Lines:
         if may_change and not self._is_open:
             self._is_open = True
             self._watch.open(frame)
-
-
-def _is_traced(tensor: torch.Tensor) -> bool:
-    return isinstance(tensor, FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
-
-
-def _is_of_no_trace(tensor: torch.Tensor) -> bool:
-    """Whether a tensor was made outside, and nothing stands for it."""
-    if _is_traced(tensor):
-        return False
-    modes = _get_current_function_mode_stack()
-    return not any(id(tensor) in getattr(mode, "stood_for", ()) for mode in modes)
 
 
 def _place(frame: types.FrameType | None) -> Place | None:

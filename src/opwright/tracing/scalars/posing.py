@@ -2,11 +2,13 @@
 
 `isinstance(n, int)`, `case int():`, an abstract class and `functools.singledispatch` ask a number for its `__class__`.
 A branch on the answer leaves no guard behind, so it must be that of a call, where a size is an int. So are attributes
-that only Python's numbers have: `n.bit_length()`, or `getattr(n, "real", 0)`.
+that only Python's numbers have: `n.bit_length()`, or `getattr(n, "real", 0)`. And comparisons: `n > 2` is True or
+False, of which there is one each (`flag is True`), and the trace guards the answer.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -20,6 +22,8 @@ from opwright.tracing.scalars.numbers import NumberTable
 from opwright.tracing.torch_hooks.exchanged import CLASS, Exchanged
 
 _PLAIN: dict[Any, Callable[[Any], Any]] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+_COMPARED = (torch.SymInt, torch.SymFloat)
+_COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 
 
 @contextmanager
@@ -29,7 +33,7 @@ def posing_as_plain(numbers: NumberTable) -> Iterator[None]:
     Raises:
         NumberNeeded: From within, if an attribute is read that needs the value of a varying number.
     """
-    with _exchanged.on_this_thread(numbers):
+    with _exchanged.on_this_thread(numbers), _comparing().on_this_thread(numbers):
         yield
 
 
@@ -46,6 +50,23 @@ def _missing(number: Any, name: str) -> Any:
         raise AttributeError(f"{type(number).__name__!r} object has no attribute {name!r}", name=name, obj=number)
     numbers.refuse_value(number, f"the function reads {name} of a number")
     return getattr(plain(number), name)
+
+
+@functools.cache
+def _comparing() -> Exchanged[NumberTable]:
+    """The comparisons of torch's numbers, which torch defines when it imports what computes with them."""
+    import torch.fx.experimental.sym_node  # noqa: F401 - imports sympy, as traces do
+
+    return Exchanged({(kind, name): _answering(vars(kind)[name]) for kind in _COMPARED for name in _COMPARISONS})
+
+
+def _answering(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    @functools.wraps(compare)
+    def answer(number: Any, other: Any) -> Any:
+        found = compare(number, other)
+        return bool(found) if type(found) is torch.SymBool and _is_told_to(sys._getframe(1)) else found
+
+    return answer
 
 
 def _is_told_to(frame: types.FrameType) -> bool:
