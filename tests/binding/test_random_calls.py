@@ -75,6 +75,7 @@ DEFAULT = planted("(x: Tensor, y: Tensor, k: float = 3.0) -> Tensor: return (x -
 DICT = planted("(x: Tensor, y: Tensor) -> dict[str, Tensor]: return {'a': x.sin(), 'b': y.cos()}", ())
 PAIR = planted("(x: Tensor, y: Tensor) -> Pair: return Pair(x.sin(), y.cos())", ())
 GIVEN = planted("(x: Tensor, y: Tensor) -> dict[str, object]: return {'a': x, 'b': y * x, 'c': 1}", ())
+RECORD = planted("(x: Tensor, y: Tensor): return torch.aminmax(x * y)", ())
 NONE = planted("(x: Tensor, y: Tensor) -> None: x.mul_(y)", (), mutates=["x"])
 CHANGED = planted("(x: Tensor, y: Tensor) -> Tensor: return x.mul_(y).mul_(y)", (), mutates=["x"])
 
@@ -127,6 +128,7 @@ FAULTS = {
         CHANGED,
         lambda right, signature, flats, changed: right(signature, flats, [1]),
     ),
+    "a record is a tuple": ("spec_of", RECORD, lambda right, layout: (1, None, right(layout)[2])),
 }
 
 

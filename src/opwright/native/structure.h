@@ -1,4 +1,4 @@
-// Tuples, lists, dicts and named tuples: taken apart into leaves, and put together of others. What torch.utils._pytree does
+// Tuples, lists, dicts, named tuples and records of C: taken apart into leaves, and put together of others. What torch.utils._pytree does
 // in Python, for a structure that is known.
 #pragma once
 
@@ -54,6 +54,7 @@ class Structure {
       case tuple:
         return PyTuple_CheckExact(value) && take_members(value, leaves);
       case named_tuple:
+      case record:
         return reinterpret_cast<PyObject*>(Py_TYPE(value)) == context_ && take_members(value, leaves);
 #ifndef Py_GIL_DISABLED  // without it another thread may change them now
       case list:
@@ -79,7 +80,7 @@ class Structure {
   }
 
  private:
-  enum Kind : int { leaf = 0, tuple = 1, list = 2, dict = 3, named_tuple = 4 };
+  enum Kind : int { leaf = 0, tuple = 1, list = 2, dict = 3, named_tuple = 4, record = 5 };
 
   Py_ssize_t size() const { return static_cast<Py_ssize_t>(members_.size()); }
 
@@ -98,12 +99,22 @@ class Structure {
     return true;
   }
 
+  static PyObject* tuple_of(const c10::SmallVector<py::object, 8>& members) {
+    PyObject* const made = PyTuple_New(static_cast<Py_ssize_t>(members.size()));
+    if (!made) throw py::error_already_set();
+    for (size_t k = 0; k < members.size(); ++k)
+      PyTuple_SET_ITEM(made, static_cast<Py_ssize_t>(k), Py_NewRef(members[k].ptr()));
+    return made;
+  }
+
   py::object around(const c10::SmallVector<py::object, 8>& members) const {
     PyObject* made = nullptr;
     switch (kind_) {
       case tuple:
-        made = PyTuple_New(size());
-        for (Py_ssize_t k = 0; made && k < size(); ++k) PyTuple_SET_ITEM(made, k, Py_NewRef(members[k].ptr()));
+        made = tuple_of(members);
+        break;
+      case record:
+        made = PyObject_CallOneArg(context_, py::reinterpret_steal<py::object>(tuple_of(members)).ptr());
         break;
       case list:
         made = PyList_New(size());
@@ -126,7 +137,7 @@ class Structure {
   }
 
   Kind kind_ = leaf;
-  PyObject* context_ = nullptr;  // a dict's keys, a named tuple's class
+  PyObject* context_ = nullptr;  // a dict's keys, a named tuple's class, or a record's, such as torch.return_types.max
   std::vector<Structure> members_;
 };
 

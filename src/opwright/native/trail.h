@@ -50,24 +50,28 @@ struct Trail {
   }
 };
 
-// When a trail is worth recording: where something changes at every call, seldom.
+// When a trail is worth recording, which takes as long as tens of comparisons: seldom where something changes before the
+// last one has paid.
 class Pace {
  public:
-  void succeeded() { wait_ = 0; }
+  void succeeded() {
+    if (++succeeded_ >= paid_) wait_ = 0;
+  }
 
   bool is_due() {
     if (left_ > 0) {
       --left_;
       return false;
     }
+    succeeded_ = 0;
     left_ = wait_;
     if (wait_ < most_) wait_ = 2 * wait_ + 1;
     return true;
   }
 
  private:
-  static constexpr int most_ = 63;
-  int wait_ = 0, left_ = 0;
+  static constexpr int most_ = 63, paid_ = 32;
+  int wait_ = 0, left_ = 0, succeeded_ = 0;
 };
 
 }  // namespace opwright

@@ -49,9 +49,8 @@ inline Version version_of(PyObject* holder) {
     PyTypeObject* const kind = Py_TYPE(holder);
     const unsigned int type = version_of_type(reinterpret_cast<PyTypeObject*>(holder));
     if (kind == &PyType_Type) return {0, type};
-    const unsigned int of_kind = kind->tp_setattro == PyType_Type.tp_setattro ? version_of_type(kind) : 0;
-    if (type == 0 || of_kind == 0) return {};
-    return {of_kind, type};
+    const unsigned int of_kind = version_of_type(kind);
+    return type == 0 || of_kind == 0 ? Version() : Version{of_kind, type};
   }
   const unsigned int type = version_of_type(Py_TYPE(holder));
   PyObject** const attributes = type != 0 ? _PyObject_GetDictPtr(holder) : nullptr;

@@ -18,7 +18,6 @@ import torch
 from opwright.tracing.outside.guard import Guard, count, first_failing
 from opwright.tracing.outside.plain import are_same
 from opwright.tracing.outside.reach import reads_of
-from opwright.tracing.outside.rules import tensors
 from opwright.tracing.outside.unasked import ABSENT
 from tests.suite.nights import mostly_at_night
 
@@ -294,28 +293,39 @@ def test_words_of_memory_stand_for_nearly_all_guards(extension: Any) -> None:
     assert 10 * live < count(guard) < 3 * words
 
 
+BESIDE = """
+import enum, torch
+class Kinds(enum.Enum):
+    one = 1.0
+def tanh(x): return torch.tanh(x) * 2
+def kinds(x): return x * Kinds.one.value
+"""
+
+
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="dictionaries have no versions")
-def test_a_name_that_is_bound_beside_what_is_read_lets_python_run_seldom(
-    extension: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("name", ["tanh", "kinds"])
+def test_a_name_that_is_bound_beside_what_is_read_lets_python_run_seldom(name: str, extension: Any) -> None:
     """In a script or a notebook, every line that binds a name changes the version of what functions read from."""
-    looks: list[type] = []
+    names: dict[str, Any] = {"__name__": "names_beside"}
+    exec(BESIDE, names)
+    spec = reads_of(names[name]).guard.spec
+    guards = extension.Guards(spec, names[name], ABSENT, are_same)
+    ran: set[int] = set()
 
-    def counted(names: frozenset[str], cls: type) -> tuple[str, ...]:
-        looks.append(cls)
-        return look(names, cls)
+    def note(frame: types.FrameType, event: str, argument: object) -> None:
+        if event == "call":
+            ran.add(step)
 
-    look = tensors._exchanged
-    monkeypatch.setattr(tensors, "_exchanged", counted)
-    names: dict[str, Any] = {"torch": torch}
-    exec("def f(x): return torch.tanh(x) * 2", names)
-    spec = reads_of(names["f"]).guard.spec
-    guards = extension.Guards(spec, names["f"], ABSENT, are_same)
-    for step in range(200):
-        names["beside"] = step
-        assert guards.hold()
-    assert 0 < len(looks) < 15
-    monkeypatch.setattr(torch.Tensor, "tanh", lambda tensor: tensor)
+    sys.setprofile(note)
+    try:
+        for step in range(200):
+            names["beside"] = step
+            assert guards.hold()
+            assert guards.hold()  # as for captured tensors
+    finally:
+        sys.setprofile(None)
+    assert 0 < len(ran) < 15
+    names["torch"], names["Kinds"] = None, None
     assert not guards.hold()
 
 
