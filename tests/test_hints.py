@@ -137,10 +137,6 @@ def uses_one_of_many(x: torch.Tensor) -> torch.Tensor:
     return x * _MANY[0]
 
 
-def compares_a_size(x: torch.Tensor) -> torch.Tensor:
-    return x * (x.shape[0] > 2)
-
-
 def looks_for_unique(x: torch.Tensor) -> torch.Tensor:
     return torch.unique(x) + 1
 
@@ -153,7 +149,6 @@ _WARNINGS = {
     branches: ("looks at the values of a tensor", "choose with torch.where"),
     returns_a_view: ("returns a view of one of its arguments", "return a copy (.clone())"),
     uses_one_of_many: ("uses a tensor that is not one of its parameters", "pass it as an argument"),
-    compares_a_size: ("which depends on sizes", "decide with `if`"),
     looks_for_unique: ("depend on the values of a tensor", "keep this operation outside of the operator"),
 }
 

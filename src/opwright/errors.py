@@ -113,7 +113,7 @@ class ChangesItself(NoKernel):
 
 
 class HidesFromGradients(NoKernel):
-    """A function computes under `no_grad` in forward mode, so torch takes its tangents, as it is written."""
+    """A function computes under `no_grad`, or a checkpoint, in forward mode: torch takes its tangents, as written."""
 
 
 class NumberNeeded(NoKernel):

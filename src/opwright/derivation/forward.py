@@ -100,10 +100,19 @@ def _jvp_by_pulling_back(
 ) -> Any:
     """The same by reverse mode: a vjp is linear in its cotangent, and the vjp of that linear function is the jvp."""
     with Composed(), _NothingHidden():
-        outputs, pull, *others = torch.func.vjp(function, *primals, has_aux=True)
+        try:
+            outputs, pull, *others = torch.func.vjp(function, *primals, has_aux=True)
+        except RuntimeError as error:
+            if _OF_HOOKS not in str(error):
+                raise
+            hint = "differentiate in reverse mode, or call it without torch.utils.checkpoint"
+            raise HidesFromGradients("the function saves tensors by hooks, as checkpoints do", hint=hint) from error
         _, push, *_ = torch.func.vjp(pull, tuple(torch.zeros_like(output) for output in outputs))
         (moved,) = push(tuple(tangents))
     return outputs, moved, *others
+
+
+_OF_HOOKS = "saved tensor hooks"  # what torch.func's reverse mode refuses, and forward mode does not
 
 
 class _NothingHidden(TorchFunctionMode):

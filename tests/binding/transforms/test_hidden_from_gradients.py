@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 from torch.func import grad, hessian, jacfwd, jvp
+from torch.utils.checkpoint import checkpoint
 
 from opwright.api.operator import Operator
 
@@ -29,6 +30,10 @@ def factor_of(x: Tensor) -> Tensor:
 
 def hidden_by_a_decorator(x: Tensor) -> Tensor:
     return factor_of(x) * x
+
+
+def checkpointed(x: Tensor) -> Tensor:
+    return checkpoint(torch.sin, x, use_reentrant=False) * x
 
 
 def dual(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
@@ -55,3 +60,11 @@ def test_derivatives_are_those_of_the_function(
     operator, x = Operator(function, name=f"tests::{function.__name__}"), torch.tensor([0.5, 2.0])
     for _ in range(2):
         torch.testing.assert_close(transform(operator, x), transform(function, x))
+
+
+@pytest.mark.parametrize("transform", ["jvp", "jacfwd", "dual tensors"])
+def test_forward_mode_of_a_checkpoint_is_that_of_the_function(transform: str) -> None:
+    """Reverse mode of torch.func refuses checkpoints, and forward mode takes them."""
+    operator, x = Operator(checkpointed, name="tests::checkpointed"), torch.tensor([0.5, 2.0])
+    for _ in range(2):
+        torch.testing.assert_close(TRANSFORMS[transform](operator, x), TRANSFORMS[transform](checkpointed, x))

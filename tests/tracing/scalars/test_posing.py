@@ -127,6 +127,7 @@ ONE_OBJECT: Mapping[str, Callable[[Tensor], bool]] = {
     "computed and a number": lambda x: x.shape[0] is FIVE,
     "negated": lambda x: x.shape[0] is not FIVE,
     "two names": two_names,
+    "whether it is whole": lambda x: (x.shape[0] * 0.5).is_integer() is True,
 }
 FIVE = 5
 

@@ -13,6 +13,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from typing import Any
 
 import torch
@@ -55,15 +56,16 @@ def _missing(number: Any, name: str) -> Any:
 @functools.cache
 def _comparing() -> Exchanged[NumberTable]:
     """The comparisons of torch's numbers, which torch defines when it imports what computes with them."""
-    import torch.fx.experimental.sym_node  # noqa: F401 - imports sympy, as traces do
+    import torch.fx.experimental.sym_node  # imports sympy, as traces do
 
-    return Exchanged({(kind, name): _answering(vars(kind)[name]) for kind in _COMPARED for name in _COMPARISONS})
+    questions = [*product(_COMPARED, _COMPARISONS), (torch.SymFloat, "is_integer")]
+    return Exchanged({(kind, name): _answering(vars(kind)[name]) for kind, name in questions})
 
 
-def _answering(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    @functools.wraps(compare)
-    def answer(number: Any, other: Any) -> Any:
-        found = compare(number, other)
+def _answering(ask: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(ask)
+    def answer(number: Any, *other: Any) -> Any:
+        found = ask(number, *other)
         return bool(found) if type(found) is torch.SymBool and _is_told_to(sys._getframe(1)) else found
 
     return answer
