@@ -214,3 +214,15 @@ def test_error_is_not_above_that_of_eager(
         mine, theirs = ((tensor.double() - exact).abs().mean() for tensor in (actual, eager))
         assert mine <= 1.02 * theirs
     assert operator.last_rung == "cpp"
+
+
+def roots(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return x**0.5, x**-0.5
+
+
+def test_roots_of_every_value(dtype: torch.dtype, compiled: Callable[..., Operator]) -> None:
+    """Those of float16 are general powers in torch, which differ at -inf and -0."""
+    x = torch.arange(-(2**15), 2**15, dtype=torch.int16).view(dtype)
+    for actual, expected in zip(compiled(roots)(x), roots(x), strict=True):
+        torch.testing.assert_close(actual, expected, equal_nan=True)
+        assert torch.equal(actual.signbit()[~expected.isnan()], expected.signbit()[~expected.isnan()])

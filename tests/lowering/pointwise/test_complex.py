@@ -58,6 +58,7 @@ COMPLEX_SAMPLES: dict[Any, Function] = {
     aten._conj: lambda x, y: x.conj() + y,
     aten.conj_physical: lambda x: torch.conj_physical(x) * 1,
     aten.abs: torch.abs,
+    aten.sgn: torch.sgn,
     aten.angle: torch.angle,
     aten.complex: lambda x, y: torch.complex(x.real * 1, y.imag * 1),
     aten.polar: lambda x, y: torch.polar(x.real * 1, y.imag * 1),
@@ -74,9 +75,13 @@ OTHERS: dict[Any, Function] = {
     "to reals": lambda x: x.abs().to(torch.complex64) + x,
     "product of matrices": lambda x, y: x.conj() @ y.mT,
     "pieces": lambda x, y: torch.cat([x, y.abs(), y * 1j]),
+    "a product added": lambda x, y: torch.addcmul(x, x, y),
+    "a scaled product added": lambda x, y: torch.addcmul(x, y, x, value=2 - 1j),
+    "a quotient added": lambda x, y: torch.addcdiv(x, x, y, value=2),
     "squared, cubed, halved": lambda x: x**2 + x**3 + x**0.5 + x**-1 + x**1.5,
 }
 ALL = {**COMPLEX_SAMPLES, **OTHERS}
+ALSO_SPECIAL = [*COMPLEX_SAMPLES, "a product added", "a scaled product added", "a quotient added"]
 DTYPES = (torch.complex64, pytest.param(torch.complex128, marks=pytest.mark.nightly))
 QUALITIES = ("quick", pytest.param("optimized", marks=pytest.mark.nightly))
 _TOLERANCE = {torch.float32: 3e-6, torch.float64: 1e-13}
@@ -153,7 +158,7 @@ def test_on_finite_numbers(key: Any, dtype: torch.dtype, compiled_rows: Compiled
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("key", COMPLEX_SAMPLES, ids=str)
+@pytest.mark.parametrize("key", ALSO_SPECIAL, ids=str)
 def test_on_special_numbers(key: Any, dtype: torch.dtype, compiled_rows: Compiled) -> None:
     """Infinities and NaN stand where they stand in both of eager's kernels, the vectorised and the scalar one."""
     call, given = ALL[key], [operand.detach() for operand in operands(SPECIAL, dtype)][: arity(ALL[key])]
@@ -165,6 +170,19 @@ def test_on_special_numbers(key: Any, dtype: torch.dtype, compiled_rows: Compile
     places = wrong.nonzero()[:6].tolist()
     shown = [[tensor[tuple(place)].item() for tensor in (actual, whole)] for place in places]
     assert not wrong.any(), [*zip(places, shown, strict=True)]
+
+
+def signs(z: torch.Tensor) -> torch.Tensor:
+    return torch.sgn(z)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_smallest_numbers_have_signs(dtype: torch.dtype, settings_quick_by_day: Settings) -> None:
+    smallest = torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps
+    given = grid((0.0, smallest, -3 * smallest, 1e6 * smallest), dtype)
+    operator = Operator(signs, name="tests::signs", settings=settings_quick_by_day)
+    torch.testing.assert_close(operator(given), signs(given))
+    assert operator.last_rung == "cpp"
 
 
 def through_the_bits(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -62,6 +62,17 @@ def _polar(length: Expression, angle: Expression) -> Expression:
     )
 
 
+def _sgn(z: Expression) -> Expression:
+    """Parts divided by the length one by one: its reciprocal would overflow for the smallest numbers."""
+    length = apply("abs", z)
+    zero = Literal(0, length.dtype)
+    parts = (
+        apply("where", apply("equal", length, zero), zero, apply("divide", apply(part, z), length))
+        for part in ("real", "imag")
+    )
+    return apply("complex", *parts)
+
+
 COMPLEX: dict[Any, Pointwise] = {
     **{packet: POINTWISE[packet] for packet in _AS_FOR_REALS},
     aten.add: Pointwise(_TWO, _add),
@@ -71,6 +82,7 @@ COMPLEX: dict[Any, Pointwise] = {
     aten._conj: Pointwise(_ONE, _function("conj")),
     aten.conj_physical: Pointwise(_ONE, _function("conj")),
     aten.abs: _real_part("abs"),
+    aten.sgn: Pointwise(_ONE, _sgn),
     aten.angle: _real_part("angle"),
     aten.complex: Pointwise(("real", "imag"), _function("complex"), compares=True),
     aten.polar: Pointwise(("abs", "angle"), _polar, compares=True),

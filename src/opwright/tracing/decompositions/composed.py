@@ -9,7 +9,8 @@ that kernels are derived from, which save nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -156,12 +157,25 @@ def _by_statistics(
         raise ValueError(f"a norm wants more than one value of each channel; sizes {tuple(input.shape)} have one")
     count = math.prod(sizes)
     mean, centred, squares = norms.moments(norms.wide(input), axes)
-    with torch.no_grad():
+    with _without_gradients():
         for running, shown in ((running_mean, mean), (running_var, squares / (count - 1))):
             if running is not None:
                 norms.move(running, _by_channel(shown), momentum)
     normalized = centred * torch.rsqrt(squares / count + eps)
     return norms.affine(normalized, weight, bias, [-1] + [1] * (input.dim() - 2)).to(input.dtype)
+
+
+@contextmanager
+def _without_gradients() -> Iterator[None]:
+    """As `torch.no_grad()`, but unseen by modes, which look for one in the user's function."""
+    before = torch.is_grad_enabled()
+    with torch._C.DisableTorchFunction():
+        torch._C._set_grad_enabled(False)
+    try:
+        yield
+    finally:
+        with torch._C.DisableTorchFunction():
+            torch._C._set_grad_enabled(before)
 
 
 def _demand(condition: bool, what: str, x: Tensor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -124,6 +125,39 @@ def _log_sum_exp(x: torch.Tensor, dim: list[int], keepdim: bool = False) -> Any:
     return core_decompositions()[aten.logsumexp.default](x, dim, keepdim)
 
 
+def _log_add_exp(x: torch.Tensor, y: torch.Tensor) -> Any:
+    """Left to the library for complex numbers, where torch's decomposition multiplies infinities by zeros."""
+    if x.is_complex() or y.is_complex():
+        return NotImplemented
+    return core_decompositions()[aten.logaddexp.default](x, y)
+
+
+def _add_combined(func: OpOverload, combine: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Torch's decomposition; but complex sums by parts, as the sum of two tensors multiplies one of them by 1 + 0j."""
+
+    def rule(x: torch.Tensor, left: torch.Tensor, right: torch.Tensor, *, value: Any = 1) -> torch.Tensor:
+        if not all(tensor.is_complex() for tensor in (x, left, right)):
+            return core_decompositions()[func](x, left, right, value=value)  # type: ignore[no-any-return]
+        factor = torch.full((), value, dtype=torch.promote_types(left.dtype, right.dtype))
+        added = combine(factor * left, right)
+        return torch.complex(x.real + added.real, x.imag + added.imag)
+
+    return rule
+
+
+def _sgn(x: torch.Tensor) -> Any:
+    """Complex signs have kernels of their own, see lowering/pointwise/complex.py."""
+    return NotImplemented if x.is_complex() else torch.sign(x)
+
+
+def _pow_of_half(x: torch.Tensor, exponent: Any) -> Any:
+    """Roots of float16: on a CPU torch computes general powers, which are +∞ and 0 at −∞ and −0, unlike a root."""
+    root = {0.5: torch.sqrt, -0.5: torch.rsqrt}.get(exponent) if type(exponent) is float else None
+    if root is None or x.dtype is not torch.float16 or x.device.type != "cpu":
+        return NotImplemented
+    return root(torch.where(torch.logical_or(x == 0, x == -math.inf), torch.abs(x), x))
+
+
 # Torch decomposes the first without looking at its pivots, and the others into lookups by computed indices, whose
 # gradients add up element by element: 2 to 24 times the time of the one operation that eager calls
 # (benchmarks/layers.py).
@@ -143,12 +177,17 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.sub.Tensor: _scaled(aten.sub.Tensor),
     aten.addmm.default: _add_product(aten.mm.default),
     aten.addmv.default: _add_product(aten.mv.default),
+    aten.addcdiv.default: _add_combined(aten.addcdiv.default, torch.div),
+    aten.addcmul.default: _add_combined(aten.addcmul.default, torch.mul),
     aten.addbmm.default: _add_product(lambda left, right: torch.bmm(left, right).sum(0)),
     aten.baddbmm.default: _add_product(aten.bmm.default),
     aten._new_zeros_with_same_feature_meta.default: _zeros_for_tangent,
     aten.embedding_dense_backward.default: _whole,
     aten.gather.default: _gather,
+    aten.logaddexp.default: _log_add_exp,
     aten.logsumexp.default: _log_sum_exp,
+    aten.pow.Tensor_Scalar: _pow_of_half,
+    aten.sgn.default: _sgn,
     aten.slice_backward.default: _slice_backward,
     aten.select_backward.default: _select_backward,
     **LOSSES,

@@ -14,6 +14,9 @@ SILENT = {
     "aten::size",
     "aten::is_same_size",
     "aten::_has_same_storage_numel",
+    "aten::result_type",
+    "aten::promote_types",
+    "aten::can_cast",
 }
 """Queries that are not recorded."""
 

@@ -1,0 +1,53 @@
+"""What torch refuses is refused by operators, too; and what it says of dtypes is known in a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from opwright.api.operator import Operator
+from opwright.errors import NoKernel
+from opwright.tracing.interface.specs import TensorSpec
+from opwright.tracing.trace import trace
+
+Sum = Callable[[Tensor, Tensor], Tensor]
+UNLIKE: dict[str, tuple[torch.dtype, Sum]] = {
+    "True of floats": (torch.float32, lambda x, y: x.add(y, alpha=True)),
+    "True of integers": (torch.int64, lambda x, y: x.sub(y, alpha=True)),
+    "True in a number": (torch.float32, lambda x, y: torch.add(x, 2, alpha=True)),
+    "True in place": (torch.float64, lambda x, y: x.clone().add_(y, alpha=True)),
+    "a float of integers": (torch.int32, lambda x, y: torch.rsub(x, y, alpha=1.5)),
+    "a complex number of floats": (torch.float32, lambda x, y: x.add(y, alpha=1j)),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("case", UNLIKE)
+def test_factors_that_the_dtype_of_a_sum_lacks_raise(case: str) -> None:
+    dtype, add = UNLIKE[case]
+
+    def reference(x: Tensor, y: Tensor) -> Tensor:
+        return add(x, y)
+
+    given = torch.ones(3, dtype=dtype), torch.ones(3, dtype=dtype)
+    with pytest.raises(NoKernel, match="alpha"):
+        trace(reference, [TensorSpec("x", dtype, (3,)), TensorSpec("y", dtype, (3,))])
+    with pytest.raises(RuntimeError) as expected:
+        reference(*given)
+    with pytest.raises(RuntimeError) as raised:
+        Operator(reference, name="tests::unlike")(*given)
+    assert str(raised.value) == str(expected.value)
+
+
+def test_dtypes_that_the_function_asks_for_are_known() -> None:
+    def reference(x: Tensor) -> Tensor:
+        assert torch.promote_types(x.dtype, torch.float64) is torch.float64
+        assert torch.result_type(x, 2.5) is torch.float32
+        assert not torch.can_cast(x.dtype, torch.int32)
+        return x * 2
+
+    graph, _ = trace(reference, [TensorSpec("x", torch.float32, (3,))])
+    assert len(graph.fx.nodes) == 2
