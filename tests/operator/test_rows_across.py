@@ -52,3 +52,19 @@ def test_results_are_those_of_float64(layout: str, dtype: torch.dtype) -> None:
         exact = each_kind_of_loop(x.double(), mask)
         assert OPERATOR.last_rung == "cpp"
         Comparison("result", mine, eager, exact, inputs=[x]).judge()
+
+
+def sums_of_columns(x: Tensor) -> Tensor:
+    """Rows of a transposed tensor, which are reduced several at a time."""
+    return x.T.abs().sum(-1)
+
+
+@pytest.mark.parametrize("shape", [(70_000, 20), (70_001, 5), (300, 70)])
+def test_rows_across_are_reduced_in_pieces(shape: tuple[int, int]) -> None:
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(3))
+    mine = SUMS(x)
+    assert SUMS.last_rung == "cpp"
+    Comparison("result", (mine,), (sums_of_columns(x),), (sums_of_columns(x.double()),), inputs=[x]).judge()
+
+
+SUMS = Operator(sums_of_columns, name="sums_of_columns", settings=quiet_settings(optimized=False))
