@@ -19,7 +19,6 @@ from torch.overrides import TorchFunctionMode
 
 from opwright.errors import NoKernel
 from opwright.tracing.decompositions import norms
-from opwright.tracing.decompositions.losses import check_classes
 from opwright.tracing.torch_hooks import functorch
 
 Tensor = torch.Tensor
@@ -73,9 +72,10 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
 
 def _one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Torch's own checks no classes in a trace."""
+    """Torch's own checks no classes in a trace, so kernels do."""
     if num_classes != -1 and not functorch.are_active():
-        check_classes(tensor, num_classes)
+        are_classes = torch.all((tensor >= 0) & (tensor < num_classes))
+        torch.ops.aten._assert_async.msg(are_classes, "a class is out of bounds")
     return functional.one_hot(tensor, num_classes)
 
 

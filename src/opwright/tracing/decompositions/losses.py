@@ -69,11 +69,6 @@ def _binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = Non
     return loss
 
 
-def check_classes(classes: Tensor, count: Any) -> None:
-    """Have kernels check that classes are among so many."""
-    aten._assert_async.msg(torch.all((classes >= 0) & (classes < count)), "a class is out of bounds")
-
-
 LOSSES: Mapping[OpOverload, Callable[..., Any]] = {
     aten.nll_loss_forward.default: _nll_loss_forward,
     aten.nll_loss_backward.default: _nll_loss_backward,
