@@ -1,5 +1,5 @@
-// Tuples, lists, dicts, named tuples and records of C: taken apart into leaves, and put together of others. What torch.utils._pytree does
-// in Python, for a structure that is known.
+// Tuples, lists, dicts, named tuples and torch's records: taken apart into leaves, and put together of others. What
+// torch.utils._pytree does in Python, for a structure that is known.
 #pragma once
 
 #include <c10/util/SmallVector.h>

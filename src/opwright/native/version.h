@@ -8,8 +8,8 @@
 
 namespace opwright {
 
-// The versions of a dictionary, of a class, or of an object's attributes and class; zeros if Python has none. With a class
-// of a metaclass of its own, such as `torch.Tensor`, comes the version of that, which may have descriptors.
+// The versions of a dictionary, of a class, or of an object's attributes and class; zeros if Python has none. With a
+// class of a metaclass of its own, such as `torch.Tensor`, comes the version of that, which may have descriptors.
 struct Version {
   uint64_t dictionary = 0;
   unsigned int type = 0;
@@ -84,8 +84,10 @@ inline bool is_own_attribute(PyObject* holder, PyObject* name, PyObject* value) 
   return !of_class || (is_of_python(of_class) && !Py_TYPE(of_class)->tp_descr_set);
 }
 
-// Whether an attribute of a class is stored in it or its bases, and not computed on access.
+// Whether an attribute of a class is stored in it or its bases, and not computed on access. A member of its metaclass may
+// become a descriptor that goes first.
 inline bool is_own_member(PyObject* type, PyObject* name, PyObject* value) {
+  if (!Py_IS_TYPE(type, &PyType_Type) && _PyType_Lookup(Py_TYPE(type), name)) return false;
   return _PyType_Lookup(reinterpret_cast<PyTypeObject*>(type), name) == value && is_of_python(value);
 }
 
