@@ -6,6 +6,7 @@ import functools
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from opwright.errors import NoKernel, OpwrightError, Place, UndeclaredMutation, UntraceableReference
 from opwright.tracing.decompositions.composed import ComposedUnderTransforms
+from opwright.tracing.effects.gradient_mode import SwitchesOn
 from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph, GraphInput
 from opwright.tracing.interface.aliases import MAY_COPY, refuse_views
@@ -42,6 +44,7 @@ class Session:
 
     Attributes:
         asks_for_identity: Whether the function asks whether two tensors are one.
+        switches_gradients_on: Whether the function has gradients recorded of its own accord.
     """
 
     def __init__(self) -> None:
@@ -53,7 +56,7 @@ class Session:
         self._given: dict[int, TensorSpec] = {}  # given values of what the reference computes, by input
         self._on_gpu = False
         self._is_conditioned = False
-        self.asks_for_identity = False
+        self.asks_for_identity = self.switches_gradients_on = False
 
     @property
     def draws(self) -> int:
@@ -111,7 +114,7 @@ class Session:
             texts, posing = telling_text(self._recorder.numbers), posing_as_plain(self._recorder.numbers)
             exactly = rounding_each_step(self._recorder.numbers)
             unchanged = unchanged_outside(reference.__name__, reference, arguments)
-            composed = ComposedUnderTransforms()
+            composed, switching = ComposedUnderTransforms(), SwitchesOn()
             with (
                 self.recording(),
                 self._recorder.watching(),
@@ -119,11 +122,13 @@ class Session:
                 posing,
                 exactly,
                 composed,
+                switching,
                 listening,
                 pretence,
                 unchanged as watch,
             ):
                 returned = reference(*arguments)
+            self.switches_gradients_on |= switching.is_so
             self._recorder.lent.ensure_same()
             self.asks_for_identity |= watch.asks_for_identity
             self._recorder.needs_row_major |= watch.asks_for_layout
@@ -238,9 +243,31 @@ def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple
         if any(output.requires_grad for output in outputs) and not any(map(requires_grad, specs)):
             fact = "the function makes a tensor that requires a gradient, as a module's parameter does"
             raise NoKernel(fact, hint="make it outside of the operator")
+        if session.switches_gradients_on and not any(map(requires_grad, specs)):
+            _refuse_gradients_without_recording(reference, specs)
         return session.graph(outputs), result
 
     return in_fresh_thread(lambda: with_more_formulas_if_needed(work), Modes.of_caller())
+
+
+def _refuse_gradients_without_recording(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> None:
+    """Refuse a function whose results require gradients although a call does not record any.
+
+    Kernels without gradients serve such calls as well, also those whose arguments require gradients.
+    """
+    recorded = [_requiring_grad(spec) for spec in specs]
+    with torch.no_grad():
+        session = Session()
+        _, outputs = session.call(reference, [session.argument(spec) for spec in recorded])
+    if any(output.requires_grad for output in outputs):
+        fact = "the function switches gradients on for what it returns, also where its caller switched them off"
+        raise NoKernel(fact, hint="switch them on around its calls")
+
+
+def _requiring_grad(spec: ArgumentSpec) -> ArgumentSpec:
+    if isinstance(spec, TensorSpec) and (spec.dtype.is_floating_point or spec.dtype.is_complex):
+        return replace(spec, requires_grad=True)
+    return spec
 
 
 def requires_grad(spec: ArgumentSpec) -> bool:

@@ -127,6 +127,7 @@ _BY_CODE = {
     **dict.fromkeys(_SEEDING, "seeds the generator of random numbers"),
     torch.autograd.backward.__code__: "accumulates gradients in .grad",
     torch.utils.swap_tensors.__code__: "swaps tensors",
+    torch.inference_mode.__enter__.__code__: "enters or leaves inference mode",
 }
 _TORCH = Path(torch.__file__).parent
 _BETWEEN = (f"{_TORCH}{os.sep}", contextlib.__file__)  # a function of torch and its caller
@@ -230,8 +231,8 @@ def done_by(frame: types.FrameType) -> str | None:
     """What a function of torch, or one of the environment, does that no object shows.
 
     It sets the generator, perhaps to the state that it has; it accumulates gradients, in leaves for which others
-    stand in a trace; or it swaps a tensor for one that does. Checkpoints do the first two for what they run again, and
-    put back what was.
+    stand in a trace; it swaps a tensor for one that does; or it enters or leaves inference mode, which results show.
+    Checkpoints do the first two for what they run again, and put back what was.
     """
     if frame.f_code in _ENVIRONMENT and frame.f_back is not None:
         return None if frame.f_back.f_code.co_filename.startswith(_BETWEEN) else _ENVIRONMENT[frame.f_code]
