@@ -4,11 +4,13 @@ import gc
 import sys
 import threading
 import weakref
+from collections import OrderedDict
 from typing import NamedTuple
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._pytree import register_pytree_node
 
 import opwright
 
@@ -18,10 +20,22 @@ class Pair(NamedTuple):
     b: Tensor
 
 
+class Outputs(OrderedDict):
+    """A container that is registered with torch's trees, as those of libraries are."""
+
+
+register_pytree_node(
+    Outputs,
+    lambda held: (list(held.values()), list(held)),
+    lambda values, names: Outputs(zip(names, values, strict=True)),
+)
+
+
 @opwright.operator
 def mixed(parts: dict[str, list[Tensor]], word: str = "a", *rest: Tensor, k: float = 2.0, **named: Tensor) -> dict:
     total = sum(rest, parts[word][0] * k) + sum(named.values())
-    return {"pair": Pair(total, parts[word][0]), "one": 1.5, "all": [total, total]}
+    more = Outputs(twice=total * 2.0, held=OrderedDict(total=total, none=None))
+    return {"pair": Pair(total, parts[word][0]), "one": 1.5, "all": [total, total], "more": more}
 
 
 @opwright.operator(mutates=["x"])
@@ -55,7 +69,10 @@ def test_the_result_has_the_structure_that_the_function_returns():
     assert list(found) == list(expected)
     assert type(found["pair"]) is Pair
     assert found["pair"].b is args[0]["a"][0]
-    assert found["pair"].a is found["all"][0] is found["all"][1]
+    assert found["pair"].a is found["all"][0] is found["all"][1] is found["more"]["held"]["total"]
+    assert type(found["more"]) is Outputs
+    assert list(found["more"]) == ["twice", "held"]
+    assert list(found["more"]["held"].items()) == [("total", found["pair"].a), ("none", None)]
 
 
 @pytest.mark.parametrize("requires_grad", [True, False])

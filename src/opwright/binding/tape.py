@@ -13,7 +13,7 @@ from torch.utils._pytree import TreeSpec
 
 from opwright.binding.autograd.after_changes import differentiated
 from opwright.binding.environment import PLAIN_TYPES
-from opwright.binding.structures import NotTold, spec_of
+from opwright.binding.structures import spec_of
 from opwright.binding.variants.kinds import Key, constant_key
 from opwright.binding.variants.states import State
 from opwright.binding.variants.variant import Plan, Variant
@@ -78,10 +78,7 @@ class Tape:
         ways: dict[Any, tuple[Any, ...]] = {}
         numbers = itertools.count()
         for (mask, _), variants in by_call.items() if arity <= _MOST_ARGUMENTS else ():
-            try:
-                results = [_result(variant) for variant in variants if _can_run(variant)]
-            except NotTold:
-                continue
+            results = [_result(variant) for variant in variants if _can_run(variant)]
             if len(results) < len(variants):  # Python asks the others in between
                 continue
             self._results += results
@@ -229,7 +226,7 @@ def _way(variant: Variant) -> tuple[Any, ...]:
 
 def _result(variant: Variant) -> tuple[Any, Any]:
     result = variant.plan.result
-    return spec_of(result.layout), tuple(map(_member, result.members))
+    return spec_of(result.layout, is_result=True), tuple(map(_member, result.members))
 
 
 def _member(member: Member) -> tuple[int, Any]:

@@ -1,5 +1,6 @@
 // Tuples, lists, dicts, named tuples and torch's records: taken apart into leaves, and put together of others. What
-// torch.utils._pytree does in Python, for a structure that is known.
+// torch.utils._pytree does in Python, for a structure that is known. Other containers are put together by Python, and
+// not taken apart.
 #pragma once
 
 #include <c10/util/SmallVector.h>
@@ -34,7 +35,7 @@ class Leaves {
 // It owns nothing: who makes it holds keys and classes for as long as it is used.
 class Structure {
  public:
-  // None for a leaf, or (kind, keys or class, members).
+  // None for a leaf, or (kind, context, members).
   explicit Structure(py::handle spec) {
     if (spec.is_none()) return;
     const auto facts = py::reinterpret_borrow<py::tuple>(spec);
@@ -80,7 +81,7 @@ class Structure {
   }
 
  private:
-  enum Kind : int { leaf = 0, tuple = 1, list = 2, dict = 3, named_tuple = 4, record = 5 };
+  enum Kind : int { leaf = 0, tuple = 1, list = 2, dict = 3, named_tuple = 4, record = 5, registered = 6 };
 
   Py_ssize_t size() const { return static_cast<Py_ssize_t>(members_.size()); }
 
@@ -107,6 +108,14 @@ class Structure {
     return made;
   }
 
+  static PyObject* list_of(const c10::SmallVector<py::object, 8>& members) {
+    PyObject* const made = PyList_New(static_cast<Py_ssize_t>(members.size()));
+    if (!made) throw py::error_already_set();
+    for (size_t k = 0; k < members.size(); ++k)
+      PyList_SET_ITEM(made, static_cast<Py_ssize_t>(k), Py_NewRef(members[k].ptr()));
+    return made;
+  }
+
   py::object around(const c10::SmallVector<py::object, 8>& members) const {
     PyObject* made = nullptr;
     switch (kind_) {
@@ -117,8 +126,10 @@ class Structure {
         made = PyObject_CallOneArg(context_, py::reinterpret_steal<py::object>(tuple_of(members)).ptr());
         break;
       case list:
-        made = PyList_New(size());
-        for (Py_ssize_t k = 0; made && k < size(); ++k) PyList_SET_ITEM(made, k, Py_NewRef(members[k].ptr()));
+        made = list_of(members);
+        break;
+      case registered:
+        made = PyObject_CallOneArg(context_, py::reinterpret_steal<py::object>(list_of(members)).ptr());
         break;
       case dict: {
         made = PyDict_New();
@@ -137,7 +148,7 @@ class Structure {
   }
 
   Kind kind_ = leaf;
-  PyObject* context_ = nullptr;  // a dict's keys, a named tuple's class, or a record's, such as torch.return_types.max
+  PyObject* context_ = nullptr;  // a dict's keys, a named tuple's or record's class, what makes a container of a list
   std::vector<Structure> members_;
 };
 
