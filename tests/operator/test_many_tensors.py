@@ -44,6 +44,20 @@ def test_a_list_of_many_tensors(tape: str, gradients: bool, monkeypatch: pytest.
         assert operator.last_rung == "cpp"
 
 
+def test_calls_with_many_tensors_run_without_python_and_tell_who_requires_gradients() -> None:
+    operator = opwright.operator(chained)
+    masks: list[set[int]] = [set(range(MANY)), {MANY - 1}, {0}, set()]
+    for mask in (*masks, *masks):  # kernels are made in the first round
+        tensors = [(0.1 * torch.randn(3, 4)).requires_grad_(place in mask) for place in range(MANY)]
+        operator(tensors[0], tensors[1:])
+        found = operator._server._hot[0].play(tensors[0], tensors[1:])
+        expected = chained(tensors[0], tensors[1:])
+        torch.testing.assert_close(found, expected)
+        for place in mask:
+            gradients = [torch.autograd.grad(y.sum(), tensors[place], retain_graph=True) for y in (found, expected)]
+            torch.testing.assert_close(*gradients)
+
+
 def saves_more_than_it_takes(x: torch.Tensor, ws: list[torch.Tensor]) -> torch.Tensor:
     """40 tensors in; the backward pass reads these and what is between."""
     for w in ws:

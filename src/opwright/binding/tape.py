@@ -23,7 +23,7 @@ from opwright.tracing.interface.signature import Parameter, Signature
 from opwright.tracing.scalars.guards import NumberGuard
 
 LEFT = object()  # what C++ returns where the function itself, or the module's own forward, serves a call
-_MOST_ARGUMENTS = 64
+_MOST_ARGUMENTS = 256
 _EXACT_IN_A_FLOAT = 2**53
 _BITS = 63
 
@@ -86,7 +86,7 @@ class Tape:
             for variant, result in zip(variants, results, strict=True):
                 *_, routes = ways.setdefault(_way_key(variant), (*_way(variant), {}))
                 route = _route(native, variant, result, name, next(numbers), recording=any(mask))
-                routes.setdefault(_bits(mask), []).append(route)
+                routes.setdefault(_required(mask), []).append(route)
         if ways:
             # The module must not own its owner: the garbage collector could not see the cycle. So this holds all of it.
             self.runs = native.Tape(
@@ -207,8 +207,9 @@ def _can_compare(guard: NumberGuard, is_integer: bool) -> bool:
     return isinstance(guard.bound, float) or abs(guard.bound) <= _EXACT_IN_A_FLOAT
 
 
-def _bits(mask: Sequence[bool]) -> int:
-    return sum(1 << position for position, requires_gradient in enumerate(mask) if requires_gradient)
+def _required(mask: Sequence[bool]) -> tuple[int, ...]:
+    """Positions of the arguments that require gradients."""
+    return tuple([position for position, requires_gradient in enumerate(mask) if requires_gradient])
 
 
 def _way_key(variant: Variant) -> Key:

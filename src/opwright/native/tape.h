@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <algorithm>
+#include <bitset>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -17,7 +18,14 @@
 
 namespace opwright {
 
-constexpr size_t most_arguments = 64;
+constexpr size_t most_arguments = 256;
+using Mask = std::bitset<most_arguments>;  // a bit for every position
+
+inline Mask mask_of(const Positions& positions) {
+  Mask found;
+  for (int64_t position : positions) found.set(position);
+  return found;
+}
 
 // A new reference to what a weak one leads to; null if it is gone.
 inline py::object owner_of(const py::object& weak) {
@@ -31,9 +39,9 @@ inline py::object owner_of(const py::object& weak) {
 #endif
 }
 
-// The arguments of a call by what they are; each mask has a bit for every position.
+// The arguments of a call by what they are.
 struct Kinds {
-  uint64_t tensors = 0, floats = 0, integers = 0;  // the numbers are those that a kernel is given
+  Mask tensors, floats, integers;  // the numbers are those that a kernel is given
   bool operator==(const Kinds& other) const {
     return tensors == other.tensors && floats == other.floats && integers == other.integers;
   }
@@ -45,7 +53,7 @@ struct Way {
 
   Kinds kinds;
   std::vector<std::pair<size_t, PyObject*>> constants;  // by position; who makes the tape holds them
-  std::vector<std::pair<uint64_t, Routes>> routes;      // by who requires gradients
+  std::vector<std::pair<Mask, Routes>> routes;          // by who requires gradients
 
   bool is_for(const Kinds& given, PyObject* const* leaves) const {
     if (!(given == kinds)) return false;
@@ -54,7 +62,7 @@ struct Way {
     return true;
   }
 
-  const Routes* find(uint64_t mask) const {
+  const Routes* find(const Mask& mask) const {
     for (const auto& [key, found] : routes)
       if (key == mask) return &found;
     return nullptr;
@@ -70,9 +78,10 @@ struct Played {
 
 class Tape {
  public:
-  // A way: positions of tensors, of floats and of ints that kernels are given; constants by position; routes.
+  // A way: positions of tensors, of floats and of ints that kernels are given; constants by position; routes, by the
+  // positions of what requires gradients.
   using Given = std::tuple<Positions, Positions, Positions, std::vector<std::pair<size_t, py::object>>,
-                           std::vector<std::pair<uint64_t, std::vector<std::shared_ptr<Route>>>>>;
+                           std::vector<std::pair<Positions, std::vector<std::shared_ptr<Route>>>>>;
 
   // `owner`, a weak reference, differentiates what is recorded, and holds all that stands in ways, routes and varying
   // numbers; `state`, another one, holds what the guards look at.
@@ -83,11 +92,12 @@ class Tape {
         owner_(std::move(owner)),
         guards_(std::move(guards)),
         state_(std::move(state)) {
-    if (arity == 0 || arity > most_arguments) throw py::value_error("a tape takes from 1 to 64 arguments");
+    if (arity == 0 || arity > most_arguments) throw py::value_error("a tape takes from 1 to 256 arguments");
     for (auto& [tensors, floats, integers, constants, routes] : ways) {
-      Way way{{bits(tensors), bits(floats), bits(integers)}, {}, {}};
+      Way way{{mask_of(tensors), mask_of(floats), mask_of(integers)}, {}, {}};
       for (const auto& [position, value] : constants) way.constants.emplace_back(position, value.ptr());
-      for (auto& [mask, found] : routes) way.routes.emplace_back(mask, Way::Routes(found.begin(), found.end()));
+      for (auto& [positions, found] : routes)
+        way.routes.emplace_back(mask_of(positions), Way::Routes(found.begin(), found.end()));
       ways_.push_back(std::move(way));
     }
     for (const auto& [position, is_float, apart] : varying) {
@@ -104,34 +114,35 @@ class Tape {
     if (!owner || !(is_known_as_traced || is_as_traced()))
       return false;  // another thread has wound a new tape, or something has changed
     Kinds kinds;
-    uint64_t mask = 0;
+    Mask mask;
     Arguments& arguments = played.arguments;
     arguments.assign(arity_, at::Tensor());
     for (size_t k = 0; k < arity_; ++k) {
       if (!is_plain(leaves[k])) continue;
-      kinds.tensors |= uint64_t{1} << k;
+      kinds.tensors.set(k);
       arguments[k] = THPVariable_Unpack(leaves[k]);
       if (has_tangent(arguments[k])) return false;
-      if (arguments[k].requires_grad()) mask |= uint64_t{1} << k;
+      if (arguments[k].requires_grad()) mask.set(k);
     }
-    if (!at::GradMode::is_enabled()) mask = 0;
+    if (!at::GradMode::is_enabled()) mask.reset();
     Numbers numbers;
     take_numbers(leaves, kinds, arguments, numbers);
     const Way::Routes* routes = nullptr;
     for (const Way& way : ways_)
       if (way.is_for(kinds, leaves) && (routes = way.find(mask))) break;
     if (!routes) return false;
+    const bool is_recorded = mask.any();
     Differentiable::Operator differentiate;
-    if (mask) differentiate = std::make_shared<c10::SafePyObject>(owner.inc_ref().ptr(), getPyInterpreter());
+    if (is_recorded) differentiate = std::make_shared<c10::SafePyObject>(owner.inc_ref().ptr(), getPyInterpreter());
     const py::gil_scoped_release no_gil;
     for (const auto& [position, number] : numbers)
       arguments[position] = at::detail::scalar_tensor_static(number, number.type(), at::kCPU);
     for (const auto& route : *routes) {
       if (!takes(*route, arguments, numbers)) continue;
       Arguments drawn;
-      if (mask && route->is_random) drawn.push_back(GeneratorState::bytes_now());
+      if (is_recorded && route->is_random) drawn.push_back(GeneratorState::bytes_now());
       if (!run_forward(*route, arguments, played.made)) continue;
-      if (mask) {
+      if (is_recorded) {
         keep_old_values(*route, changed, arguments);
         attach(route, differentiate, arguments, std::move(drawn), played.made);
       }
@@ -143,12 +154,6 @@ class Tape {
 
  private:
   using Numbers = c10::SmallVector<std::pair<size_t, c10::Scalar>, 4>;
-
-  static uint64_t bits(const Positions& positions) {
-    uint64_t found = 0;
-    for (int64_t position : positions) found |= uint64_t{1} << position;
-    return found;
-  }
 
   bool is_plain(PyObject* argument) const {
     for (const py::object& type : plain_types_)
@@ -169,12 +174,13 @@ class Tape {
       const auto number = varying.given(leaves[varying.position]);
       if (!number) continue;
       numbers.emplace_back(varying.position, *number);
-      (varying.is_float ? kinds.floats : kinds.integers) |= uint64_t{1} << varying.position;
+      (varying.is_float ? kinds.floats : kinds.integers).set(varying.position);
     }
     const auto is_elsewhere = [](const at::Tensor& t) { return t.defined() && !t.is_cpu(); };
     if (numbers.empty() || std::none_of(arguments.begin(), arguments.end(), is_elsewhere)) return;
     numbers.clear();
-    kinds.floats = kinds.integers = 0;
+    kinds.floats.reset();
+    kinds.integers.reset();
   }
 
   static bool takes(const Route& route, const Arguments& arguments, const Numbers& numbers) {
