@@ -7,6 +7,7 @@ import copy
 import functools
 import weakref
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import torch
@@ -20,9 +21,10 @@ from opwright.binding.tape import LEFT
 from opwright.derivation.save_policy import SavePolicy
 from opwright.errors import ModuleUnsupported
 from opwright.nn.parts.cut import Choose, Cut, read_cut
+from opwright.nn.parts.methods import OpenedMethod, methods_of, used_by, view
 from opwright.nn.parts.opened import Opened
 from opwright.nn.parts.opening import has_servable, why_closed
-from opwright.nn.parts.part import SERVING, Family
+from opwright.nn.parts.part import SERVING, Family, Part
 from opwright.nn.parts.repeats import why_by_parts
 from opwright.nn.serving import Serving
 from opwright.nn.tree import tree
@@ -80,7 +82,7 @@ class ServedModule(nn.Module):
         try:
             return object.__getattribute__(self, SERVING)  # type: ignore[no-any-return]
         except AttributeError:
-            return _begin(self, self._written(), Family(_serve_inside))
+            return _begin(self, self._written(), Family(_serve_inside, _serve_method))
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; serve anew if it is the class, which a parametrization changes."""
@@ -152,7 +154,7 @@ def _begin(served: ServedModule, written: nn.Module, family: Family) -> Serving:
         return Opened(module, cut, family, this) if module is not None else None
 
     can_open = opens and closed is None
-    by_parts = why_by_parts(written) if can_open and cut.is_free else None
+    by_parts = why_by_parts(written.children()) if can_open and cut.is_free else None
     tries = cut.tries(written) and by_parts is None
     opened = make_opened if can_open else None
     serving = Serving(served, _as_written, cut, opened, closed or by_parts, tries=tries)
@@ -163,6 +165,17 @@ def _begin(served: ServedModule, written: nn.Module, family: Family) -> Serving:
 def _serve_inside(nn_module: nn.Module, cut: Cut, family: Family) -> ServedModule:
     served = _made(nn_module, cut)
     _begin(served, nn_module, family)
+    return served
+
+
+def _serve_method(part: Part, name: str) -> ServedModule:
+    inside = part._opwright_inside
+    kind: Any = type(inside.module)
+    cut = replace(inside.cut, name=f"{inside.cut.name}.{name}()".lstrip("."), is_inside=True, is_asked_for=False)
+    by_parts, this = why_by_parts(used_by(inside.module, name)), weakref.ref(part)
+    served, function = _made(view(inside.module, name), cut), methods_of(kind)[name].function
+    serving = Serving(served, _as_written, cut, lambda: OpenedMethod(this, function), by_parts, tries=by_parts is None)
+    object.__setattr__(served, SERVING, serving)
     return served
 
 

@@ -27,7 +27,7 @@ from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation
 from opwright.nn.known import Call, Known, known_of
 from opwright.nn.noted import Noted
 from opwright.nn.parts.cut import Cut
-from opwright.nn.parts.opened import Opened
+from opwright.nn.parts.opened import RunsByParts
 from opwright.nn.reference import Forward, ModuleReference, Ran, tensor_names
 from opwright.nn.telling import is_of_the_function, kernels_told, reason_told, to_function, to_parts
 from opwright.settings import Settings
@@ -73,13 +73,13 @@ class Serving(RemembersRung):
         module: nn.Module,
         forward: Forward,
         cut: Cut,
-        make_opened: Callable[[], Opened | None] | None,
+        make_opened: Callable[[], RunsByParts | None] | None,
         closed: NoKernel | None,
         *,
         tries: bool,
     ) -> None:
         super().__init__()
-        self.opened: Opened | None = None
+        self.opened: RunsByParts | None = None
         self.play: Callable[[tuple[Any, ...], dict[str, Any]], Any] | None = None
         self.rung: RungName = "cpp"
         self.changes_buffers = False

@@ -11,10 +11,10 @@ from torch import nn
 
 from opwright.explain.layout import MARGIN, WIDTH
 from opwright.nn.parts.cut import has_forward
+from opwright.nn.parts.opened import Opened
 from opwright.nn.parts.part import SERVING, Part, has_hooks, itself, why_not
 
 if TYPE_CHECKING:
-    from opwright.nn.parts.opened import Opened
     from opwright.nn.serving import Serving
 
 _NOT_CALLED = "not called yet"
@@ -48,7 +48,7 @@ def _wrapped(label: str, text: str, column: int) -> str:
 def _served(name: str, module: nn.Module, serving: Serving, level: int) -> Iterator[Line]:
     text, opened = serving.told(module), serving.opened
     yield Line(level, _label(name, module), text)
-    if opened is not None and text.startswith("its parts"):
+    if isinstance(opened, Opened) and text.startswith("its parts"):
         yield from _parts(opened, [*module._modules], level + 1)
     else:
         inner = text if text == _NOT_CALLED else _WRITTEN if text.startswith(_WRITTEN) else f"in {name or 'it'}"
@@ -61,6 +61,7 @@ def _parts(opened: Opened, names: list[str], level: int) -> Iterator[Line]:
     if not halves:
         for name, part in zip(names, listed.values(), strict=True):
             yield from _part(name, part, level)
+        yield from _methods(opened.stand_in, level)
         return
     middle = len(names) // 2
     for half, inside in zip(halves, (names[:middle], names[middle:]), strict=True):
@@ -68,6 +69,14 @@ def _parts(opened: Opened, names: list[str], level: int) -> Iterator[Line]:
             yield from _part(inside[0], half, level)
         else:
             yield from _row(half, inside, level)
+
+
+def _methods(part: Part, level: int) -> Iterator[Line]:
+    """The methods of a module whose forward runs as written, as far as it has called them."""
+    for name, served in part._opwright_inside.methods.items():
+        if served.get is not None:
+            method = served.get()
+            yield Line(level, f"{name}()", method._served().told(method))
 
 
 def _row(forward: Any, names: list[str], level: int) -> Iterator[Line]:
@@ -97,9 +106,9 @@ def _part(name: str, part: Any, level: int) -> Iterator[Line]:
         yield Line(level, _label(name, module), f"{_WRITTEN}: {reason}".removesuffix(": "))
         yield from _inside(module, _WRITTEN, level + 1)
         return
-    server = part._opwright_inside.server
-    if server is not None:
-        yield from _served(name, module, server()._served(), level)
+    get = part._opwright_inside.served.get
+    if get is not None:
+        yield from _served(name, module, get()._served(), level)
         return
     yield Line(level, _label(name, module), _NOT_CALLED if has_forward(module) else "")
     for inner, child in part._modules.items():

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from torch import nn
 
 from opwright.nn.parts.cut import Cut
 from opwright.nn.parts.part import Family, itself, part_of
+
+
+class RunsByParts(Protocol):
+    """What runs a forward, or a method, as written, with parts for the modules inside."""
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run it."""
 
 
 class Opened:

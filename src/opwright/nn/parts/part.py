@@ -17,8 +17,9 @@ import torch
 from torch import nn
 from torch.nn.modules.lazy import LazyModuleMixin
 
-from opwright.binding.environment import is_compiling
+from opwright.binding.environment import is_compiling, is_quiet
 from opwright.nn.parts.cut import Cut
+from opwright.nn.parts.methods import Method, methods_of, takes_tensors
 from opwright.nn.parts.twins import twin_for
 
 SERVING = "_opwright_serving"  # the slot of served modules
@@ -33,15 +34,48 @@ class Family:
 
     Args:
         serve: `(module, cut, family) -> served module`.
+        serve_method: `(part, name) -> served module`, whose forward is the method of that name.
     """
 
-    def __init__(self, serve: Callable[[nn.Module, Cut, Family], Any]) -> None:
+    def __init__(
+        self, serve: Callable[[nn.Module, Cut, Family], Any], serve_method: Callable[[Part, str], Any]
+    ) -> None:
         self._serve = serve
+        self.serve_method = serve_method
         self.parts: WeakValueDictionary[tuple[int, type, int | None], Part] = WeakValueDictionary()
 
     def serve(self, module: nn.Module, cut: Cut) -> Any:
         """Make what serves a module inside."""
         return self._serve(module, cut, self)
+
+
+@dataclass(slots=True, eq=False)
+class Served:
+    """What serves the calls of a part, or of a method of one.
+
+    Attributes:
+        get: Gives the served module; None before the first call.
+        rest: How many more calls are not looked at, because kernels gained nothing for those before.
+        rests_in: The training flag then.
+    """
+
+    get: Callable[[], Any] | None = None
+    rest: int = 0
+    rests_in: bool = False
+
+    def rests(self, *, is_training: bool) -> bool:
+        """Whether a call is not looked at."""
+        if self.rest == 0 or is_training is not self.rests_in:
+            return False
+        self.rest -= 1
+        return True
+
+    def call(self, server: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, is_training: bool) -> Any:
+        """Serve a call."""
+        result = server.forward(*args, **kwargs)
+        if server._opwright_serving.left_calls >= _OFTEN:
+            self.rest, self.rests_in, server._opwright_serving.left_calls = _REST, is_training, 0
+        return result
 
 
 @dataclass(slots=True, eq=False)
@@ -52,21 +86,19 @@ class Inside:
         module: The module.
         cut: How it is served.
         family: All parts.
-        server: Gives what serves it; None before the first call.
+        served: What serves its calls.
+        methods: What serves those of its methods, by name.
         made: What stands for the modules inside, by identity: the module, its class then, and the part.
         listed: Those in order; None before they are asked for.
-        rest: How many more calls the module itself serves, because kernels gained nothing for those before.
-        rests_in: The training flag then.
     """
 
     module: nn.Module
     cut: Cut
     family: Family
-    server: Callable[[], Any] | None = None
+    served: Served
+    methods: dict[str, Served] = field(default_factory=dict)
     made: dict[int, tuple[nn.Module, type, nn.Module]] = field(default_factory=dict)
     listed: Listed | None = None
-    rest: int = 0
-    rests_in: bool = False
 
     def form(self, name: str, child: nn.Module) -> nn.Module:
         """What stands for a module inside: a part, or the module itself if nothing of it can be served."""
@@ -101,10 +133,7 @@ class Part(nn.Module):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the module: one with hooks, which are given it, itself."""
         inside = self._opwright_inside
-        if inside.rest > 0 and inside.module.training is inside.rests_in:
-            inside.rest -= 1
-            return inside.module(*args, **kwargs)
-        if has_hooks(inside.module) or is_compiling():
+        if inside.served.rests(is_training=inside.module.training) or has_hooks(inside.module) or is_compiling():
             return inside.module(*args, **kwargs)
         if type(self)._has_own_call:
             return super().__call__(*args, **kwargs)
@@ -113,14 +142,10 @@ class Part(nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Serve the forward."""
         inside = self._opwright_inside
-        if inside.server is None:
-            served = inside.family.serve(inside.module, inside.cut)
-            inside.server = lambda: served
-        server = inside.server()
-        result = server.forward(*args, **kwargs)
-        if server._opwright_serving.left_calls >= _OFTEN:
-            inside.rest, inside.rests_in, server._opwright_serving.left_calls = _REST, inside.module.training, 0
-        return result
+        if inside.served.get is None:
+            made = inside.family.serve(inside.module, inside.cut)
+            inside.served.get = lambda: made
+        return inside.served.call(inside.served.get(), args, kwargs, is_training=inside.module.training)
 
     def __getattr__(self, name: str) -> Any:
         """A module inside as a part; the rest as it is."""
@@ -191,13 +216,33 @@ def part_of(module: nn.Module, cut: Cut, family: Family, server: Callable[[], An
     kind: Any = type(module)
     part: Part = object.__new__(_class_for(kind))
     part.__dict__ = module.__dict__
-    object.__setattr__(part, "_opwright_inside", Inside(module, cut, family, server))
+    object.__setattr__(part, "_opwright_inside", Inside(module, cut, family, Served(server)))
     return part
 
 
 def itself(value: Any) -> Any:
     """The module that a part stands for; another value as it is."""
     return value._opwright_inside.module if isinstance(value, Part) else value
+
+
+def _served_method(name: str, method: Method) -> Callable[..., Any]:
+    """A method of a part, which serves that of its module where the user left it open what is served."""
+
+    @functools.wraps(method.function)
+    def call(part: Part, *args: Any, **kwargs: Any) -> Any:
+        inside = part._opwright_inside
+        is_free = inside.cut.is_free and is_quiet() and takes_tensors(args, kwargs)
+        if not is_free or not method.is_as_it_was():
+            return getattr(super(type(part), part), name)(*args, **kwargs)
+        served = inside.methods.get(name) or inside.methods.setdefault(name, Served())
+        if served.rests(is_training=inside.module.training):
+            return method.function(part, *args, **kwargs)
+        if served.get is None:
+            made = inside.family.serve_method(part, name)
+            served.get = lambda: made
+        return served.call(served.get(), args, kwargs, is_training=inside.module.training)
+
+    return call
 
 
 @functools.lru_cache(maxsize=256)
@@ -215,6 +260,7 @@ def _class_for(written: Any) -> type[Part]:
             "__eq__": lambda part, other: itself(part) is itself(other),
             "__hash__": lambda part: hash(itself(part)),
         }
+    namespace |= {name: _served_method(name, method) for name, method in methods_of(written).items()}
     kind = twin_for(written)
     if kind is None:
         raise TypeError(f"{written.__qualname__} has a metaclass of its own")

@@ -5,7 +5,7 @@ Equal blocks share what is derived and compiled for one of them, because a part 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
@@ -19,17 +19,18 @@ _S_OF_A_NORM, _S_OF_ANOTHER = 1.0, 0.15
 _NORMS = (nn.GroupNorm, nn.LayerNorm, nn.RMSNorm, _NormBase)
 
 
-def why_by_parts(module: nn.Module) -> NoKernel | None:
-    """Why a module is served by its parts although it might be served as a whole; None if it is not."""
-    whole_s = _seconds(module)
+def why_by_parts(children: Iterable[nn.Module]) -> NoKernel | None:
+    """Why what calls modules is served by these although it might be served as a whole; None if it is not."""
+    called = list(dict.fromkeys(children))
+    whole_s = sum(map(_seconds, called))
     if whole_s <= MOST_S:
         return None
     equal: dict[Hashable, list[nn.Module]] = {}
-    for inner in module.modules():
-        if inner is not module and has_forward(inner) and any(inner.children()):
+    for inner in dict.fromkeys(inner for child in called for inner in child.modules()):
+        if has_forward(inner) and any(inner.children()):
             equal.setdefault(_made_of(inner), []).append(inner)
     most = max(equal.values(), key=lambda blocks: (len(blocks) - 1) * _seconds(blocks[0]), default=[])
-    if 2 * (len(most) - 1) * _seconds(most[0] if most else module) < whole_s:
+    if not most or 2 * (len(most) - 1) * _seconds(most[0]) < whole_s:
         return None
     return NoKernel(
         f"it repeats {type(most[0]).__name__} {len(most)} times, which is derived once; all of it would take some "
