@@ -21,7 +21,7 @@ from opwright.binding.tape import LEFT
 from opwright.derivation.save_policy import SavePolicy
 from opwright.errors import ModuleUnsupported
 from opwright.nn.parts.cut import Choose, Cut, read_cut
-from opwright.nn.parts.methods import OpenedMethod, methods_of, used_by, view
+from opwright.nn.parts.methods import OpenedMethod, methods_of, view
 from opwright.nn.parts.opened import Opened
 from opwright.nn.parts.opening import has_servable, why_closed
 from opwright.nn.parts.part import SERVING, Family, Part
@@ -172,9 +172,14 @@ def _serve_method(part: Part, name: str) -> ServedModule:
     inside = part._opwright_inside
     kind: Any = type(inside.module)
     cut = replace(inside.cut, name=f"{inside.cut.name}.{name}()".lstrip("."), is_inside=True, is_asked_for=False)
-    by_parts, this = why_by_parts(used_by(inside.module, name)), weakref.ref(part)
-    served, function = _made(view(inside.module, name), cut), methods_of(kind)[name].function
-    serving = Serving(served, _as_written, cut, lambda: OpenedMethod(this, function), by_parts, tries=by_parts is None)
+    served, method, this = _made(view(inside.module, name), cut), methods_of(kind)[name], weakref.ref(part)
+    by_parts = why_by_parts(each for name, each in inside.module.named_children() if name in method.members)
+
+    def make_opened() -> OpenedMethod:
+        return OpenedMethod(this, method.function)
+
+    only = frozenset(method.members)
+    serving = Serving(served, _as_written, cut, make_opened, by_parts, tries=by_parts is None, only=only)
     object.__setattr__(served, SERVING, serving)
     return served
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
@@ -56,6 +57,7 @@ class Serving(RemembersRung):
         make_opened: Makes what runs the forward around its parts; None if it has none.
         closed: Why it has none, although there are modules inside; or why it is served by them alone.
         tries: Whether it is served as a whole if it can be.
+        only: The attributes of the module that its forward asks for; None if that is not known.
 
     Attributes:
         opened: Runs the forward around its parts; None as long as the module is served as a whole, or has no parts.
@@ -77,6 +79,7 @@ class Serving(RemembersRung):
         closed: NoKernel | None,
         *,
         tries: bool,
+        only: frozenset[str] | None = None,
     ) -> None:
         super().__init__()
         self.opened: RunsByParts | None = None
@@ -103,7 +106,8 @@ class Serving(RemembersRung):
         self._fallbacks = Fallbacks(self._name, telling, to_parts if make_opened else to_function)
         self._noted = Noted(self._settings)
         searched = _searched_of(module, self._noted)
-        self._outside = Outside(weakref.ref(module), read=reads_of_module, searched=searched, may_search=True)
+        read = functools.partial(reads_of_module, only=only)
+        self._outside = Outside(weakref.ref(module), read=read, searched=searched, may_search=True)
         if make_opened is not None and not tries:
             self.opened = make_opened()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
@@ -134,12 +134,6 @@ def view(module: nn.Module, name: str) -> nn.Module:
 def _class_of_view(kind: Any, name: str) -> Any:
     names = {"__module__": kind.__module__, "__qualname__": f"{kind.__qualname__}.{name}"}
     return type(kind)(f"{kind.__name__}.{name}", (View, kind), {"forward": methods_of(kind)[name].function, **names})
-
-
-def used_by(module: nn.Module, name: str) -> Iterator[nn.Module]:
-    """The modules inside that a method, or one that it calls, asks `self` for."""
-    kind: Any = type(module)
-    return (inner for each, inner in module.named_children() if each in methods_of(kind)[name].members)
 
 
 class OpenedMethod:

@@ -86,22 +86,25 @@ def reads_with_tensors(function: Any, frozen: frozenset[str] = frozenset()) -> R
     return _walked(function, make)
 
 
-def reads_of_module(module: weakref.ref[torch.nn.Module], ran: Codes | None = None) -> Reads:
+def reads_of_module(
+    module: weakref.ref[torch.nn.Module], ran: Codes | None = None, *, only: frozenset[str] | None = None
+) -> Reads:
     """Walk through what the forward of a module that is to be served can reach; the guard begins at the reference.
 
     Args:
         module: The module.
         ran: The functions that it runs, to keep to them; None for all that it can reach.
+        only: The attributes of the module itself that its forward asks for; None if that is not known.
     """
     inner = [*served.modules()] if (served := module()) is not None else []
     own = _packages(type(each) for each in inner)
 
     def make(names: frozenset[str], is_dynamic: bool, asked: frozenset[str]) -> Walk:
         most = MOST_VALUES * (1 + len(inner))
-        return Walk(names, is_dynamic, asked, frozenset(), own, _rule_for, Layers(), most, ran)
+        return Walk(names, is_dynamic, asked, frozenset(), own, _rule_for, Layers(only=only), most, ran)
 
     reads = _walked(module, make)
-    return reads if ran is None or _HOOKS.isdisjoint(reads.names) else reads_of_module(module)
+    return reads if ran is None or _HOOKS.isdisjoint(reads.names) else reads_of_module(module, only=only)
 
 
 def _packages(values: Iterable[Any]) -> frozenset[str]:

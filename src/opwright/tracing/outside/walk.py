@@ -76,6 +76,7 @@ class Layers:
         tensors: Those of tensors, with their names and whether they are parameters.
         hooked: The names of modules with hooks.
         has_modules: Whether a module was met.
+        only: Of the served module itself, the names of the tensors and modules that count; None if all do.
     """
 
     of_module: bool = True
@@ -83,6 +84,7 @@ class Layers:
     tensors: list[tuple[int, str, bool]] = field(default_factory=list)
     hooked: list[str] = field(default_factory=list)
     has_modules: bool = False
+    only: frozenset[str] | None = None
 
 
 Follow = Callable[["Walk", Any, Way], Guard]

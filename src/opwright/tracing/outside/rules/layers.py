@@ -98,7 +98,8 @@ def _served(walk: Walk, layers: Layers, value: Any, way: Way) -> Guard:
         return walk.guard(way, Check.SLOT, expected, fact)
     is_open = is_installed(module_of(cls)) or walk.every_name
     named = held.keys() if is_open else {"training", "forward", *walk.counting(held)} & held.keys()
-    inner = [_part(walk, held, part, way, Fetch.ITEM) for part in _PARTS]
+    only = layers.only if is_served else None
+    inner = [_part(walk, held, part, way, Fetch.ITEM, only) for part in _PARTS]
     if not is_served:  # a call of the served module itself runs its hooks
         inner += [_hooks(walk, layers, held[name], way.member(Fetch.ITEM, name)) for name in _RUN_BY_CALLS]
     inner += [_attribute(walk, held[name], name, way) for name in sorted(named - BOOKKEEPING)]
@@ -123,13 +124,17 @@ def _slot(layers: Layers, value: Any) -> tuple[bool, int]:
     return is_known, layers.slots.setdefault(id(value), len(layers.slots))
 
 
-def _part(walk: Walk, held: dict[str, Any], part: str, way: Way, fetch: Fetch) -> Guard:
-    """Tensors or children: their names in order, and each of them."""
-    inside = way.to(fetch, part, way.label)
-    keys = tuple(held[part])
-    told = inside.to(Fetch.KEYS, None, f"{part} of {way.label or 'the module'}")
-    inner = [walk.guard(told, Check.PLAIN, keys, f"{keys}")]
-    inner += [_held_in_part(walk, member, way.member(Fetch.ITEM, name)) for name, member in held[part].items()]
+def _part(
+    walk: Walk, held: dict[str, Any], part: str, way: Way, fetch: Fetch, only: frozenset[str] | None = None
+) -> Guard:
+    """Tensors or children: their names in order, and each of them; or some of them alone."""
+    inside, inner = way.to(fetch, part, way.label), list[Guard]()
+    if only is None:
+        keys = tuple(held[part])
+        told = inside.to(Fetch.KEYS, None, f"{part} of {way.label or 'the module'}")
+        inner.append(walk.guard(told, Check.PLAIN, keys, f"{keys}"))
+    counting = [name for name in held[part] if only is None or name in only]
+    inner += [_held_in_part(walk, held[part][name], way.member(Fetch.ITEM, name)) for name in counting]
     return walk.guard(inside, Check.TYPE, type(held[part]), part, inner)
 
 
