@@ -161,6 +161,29 @@ def test_the_tree_tells_what_serves_each_module() -> None:
     assert "not called yet" in served.explain().splitlines()[0]
 
 
+def test_tensors_with_attributes_do_not_hide_how_results_lie() -> None:
+    class Looking(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table, self.at = nn.Parameter(torch.randn(9, 3)), nn.Buffer(torch.arange(9), persistent=False)
+            self.table.decays = False
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.table[self.at].view(3, 3, -1).permute(2, 0, 1).contiguous().unsqueeze(0) * x
+
+    class Around(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.looking = Looking()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            print(end="")
+            return self.looking(x).cos()
+
+    served = compare(Around(), [torch.randn(1, requires_grad=True)])
+    assert "looking Looking  kernels: " in served.explain()
+
+
 def test_it_is_told_once_and_hooks_inside_run_with_their_module(told: Callable[[], list[str]]) -> None:
     plain = Branching()
     served, seen = opwright.module(plain), []

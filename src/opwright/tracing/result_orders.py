@@ -110,7 +110,7 @@ def _seen(reference: Callable[..., Any], specs: Sequence[ArgumentSpec], *, diffe
     drawn = DrawnOrders()
     with torch.device("meta"), _AsOnProcessor(), MemoryFormats(), ProcessorFormats(), GoesOn(), drawn:
         arguments = [_argument(spec) for spec in specs]
-        with unchanged_outside(reference.__name__, reference, arguments):
+        with unchanged_outside(reference.__name__, reference):  # arguments get the attributes of a module's tensors
             returned = reference(*arguments)
         _, outputs = read_result(reference.__name__, returned, () if hasattr(reference, MAY_COPY) else arguments)
         orders, are_dense = tuple(map(_order, outputs)), all(map(is_dense, outputs))
