@@ -12,7 +12,9 @@ import pytest
 import torch
 
 from opwright.api.operator import Operator
+from opwright.tracing.outside.guard import first_failing
 from opwright.tracing.outside.purity import is_installed, module_of
+from opwright.tracing.outside.reach import reads_of
 from tests.quiet_settings import quiet_settings
 
 PROGRAM = """
@@ -81,3 +83,22 @@ def test_it_is_of_no_module_of_python(make: Callable[[], type]) -> None:
 @pytest.mark.parametrize("kind", [int, list[int], types.SimpleNamespace, abc.ABCMeta, dataclasses.Field, torch.Tensor])
 def test_classes_of_python_and_torch_are_theirs(kind: Any) -> None:
     assert is_installed(module_of(kind))
+
+
+def test_guards_of_what_python_has_for_types_hold() -> None:
+    """Of classes that are made in C, some have no name in the module that they say they are of."""
+    kinds = [kind for kind in vars(types).values() if isinstance(kind, type)]
+    assert all(module_of(kind) is not None for kind in kinds)
+    names = {name for kind in kinds for name in vars(kind) if name.isidentifier()}
+    function = "\n    ".join(
+        (
+            "def asks(x):",
+            *(f"if x is None: {name}" for name, kind in vars(types).items() if isinstance(kind, type)),
+            *(f"if x is None: x.{name}" for name in sorted(names)),
+            "return x.sin()",
+        )
+    )
+    space = dict(vars(types))
+    exec(function, space)
+    reads = reads_of(space["asks"])
+    assert first_failing(reads.guard, space["asks"]) is None

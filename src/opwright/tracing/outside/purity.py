@@ -33,6 +33,8 @@ _GETTER = re.compile(r"(is|are|has|get)_\w+|current_\w+|\w+_count|\w+_enabled|(i
 _OF_DEVICES = frozenset({"get_autocast_dtype", "is_autocast_enabled"})  # which are asked for a kind of device
 _MAKING_CLASSES = frozenset({"abc", "builtins", "dataclasses", "enum", "types", "typing"})  # for others
 _members_of = type.__dict__["__dict__"].__get__
+_flags_of = type.__dict__["__flags__"].__get__
+_MADE_AT_RUN_TIME = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _KINDS_OF_DEVICES = ("cpu", "cuda")
 _STATEFUL = frozenset({"initial_seed", "seed", "get_rng_state", "get_rng_state_all", "default_generator"})
 _FOLDERS_OF_PACKAGES = ("site-packages", "dist-packages")
@@ -53,11 +55,14 @@ def module_of(kind: type) -> str | None:
     """The module that defines a class; None for a class of the user's that names another one.
 
     One that is made by `types.new_class`, `dataclasses.make_dataclass` or a metaclass says that it is of the module
-    that made it, and one that `exec` makes in a namespace without a name, of `builtins`.
+    that made it, and one that `exec` makes in a namespace without a name, of `builtins`. Those of C, such as that of
+    functions, are where they say, although not all have a name there.
     """
     module: str | None = kind.__module__
     is_class = issubclass(type(kind), type)
-    if module not in _MAKING_CLASSES or not is_class or "__module__" not in _members_of(kind):
+    if module not in _MAKING_CLASSES or not is_class or not _flags_of(kind) & _MADE_AT_RUN_TIME:
+        return module
+    if "__module__" not in _members_of(kind):
         return module
     return module if getattr(sys.modules[module], kind.__name__, None) is kind else None
 
