@@ -79,6 +79,10 @@ SPELLINGS: dict[str, Expression] = {
     "static_cast<uint8_t>(static_cast<int64_t>(f))": Cast(F, DType.UINT8),
     "static_cast<float>(a + b)": Cast(apply("add", A, B), F32),
     "a < b != 0": Cast(apply("less", A, B), BOOL),
+    "(p ? 1.0 : 0.0) * a": apply("multiply", Cast(P, F64), A),
+    "to_float16(p | q ? 1.0f : 0.0f)": Cast(apply("logical_or", P, Q), DType.FLOAT16),
+    "Complex<float>(p ? 1.0f : 0.0f)": Cast(P, DType.COMPLEX64),
+    "static_cast<int64_t>(p)": Cast(P, I64),
     "tanh(a + b)": apply("tanh", apply("add", A, B)),
 }
 
