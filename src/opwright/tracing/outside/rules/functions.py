@@ -222,7 +222,11 @@ def _settings(walk: Walk, functions: Iterable[types.FunctionType]) -> Iterator[G
 
 
 def _answer(walk: Walk, value: Any, way: Way) -> Guard:
-    """The value of one of torch's modes, tested at every call."""
+    """The value of one of torch's modes, tested at every call; once, wherever it is asked for."""
+    kind = (id(value), "answer")
+    if kind in walk.known:
+        return walk.same(value, way)
+    walk.known.add(kind)
     asked = f"{way.short or value.__name__}()"
     if asks_torch_of_devices(value):
         answer = walk.describe(answers_of_devices(value), way.to(Fetch.VIA, answers_of_devices, asked))

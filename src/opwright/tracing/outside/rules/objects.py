@@ -140,7 +140,11 @@ def _given(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
 
 
 def logger(walk: Walk, value: logging.Logger, way: Way) -> Guard:
-    """A logger: its level. A line that it writes ends a trace."""
+    """A logger: its level, tested once. A line that it writes ends a trace."""
+    kind = (id(value), "level")
+    if kind in walk.known:
+        return walk.guard(way, Check.IDENTITY, value, f"logger {value.name}")
+    walk.known.add(kind)
     level = walk.describe(_threshold(value), way.to(Fetch.VIA, _threshold, f"level of {way.label}"))
     return walk.guard(way, Check.IDENTITY, value, f"logger {value.name}", (level,))
 
