@@ -77,6 +77,12 @@ def recorded_below_autograd() -> AbstractContextManager[None]:
     return torch._C._SetExcludeDispatchKeyGuard(torch._C.DispatchKey.AutogradFunctionality, False)
 
 
+def require_gradients(arguments: Iterable[object]) -> bool:
+    """Whether one of them requires a gradient, unless this is below the autograd key: who called has recorded it."""
+    is_below = torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.AutogradFunctionality)
+    return not is_below and any(isinstance(each, torch.Tensor) and each.requires_grad for each in arguments)
+
+
 @contextmanager
 def recording() -> Iterator[None]:
     """Enable gradients, also below the autograd key."""

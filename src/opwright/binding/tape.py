@@ -259,6 +259,7 @@ def _route(native: Any, variant: Variant, result: tuple[Any, Any], name: str, nu
         row_major=variant.needs_row_major,
         whole_memory=plan.needs_whole_memory,
         no_tensor_twice=plan.asks_for_identity,
+        no_gradients=plan.records_unasked,
         kept_arguments=plan.saved.contributing,
         kept_results=variant.kept_results,
         reads=range(kept) if variant.backward_reads is None else variant.backward_reads,

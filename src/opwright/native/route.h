@@ -49,6 +49,7 @@ struct Route {
   Orders orders;                                   // in which order tensors lie; empty: as written
   bool row_major, whole_memory;                    // takes only contiguous tensors, and all of their memory
   bool no_tensor_twice;                            // takes only calls in which no tensor is given twice
+  bool no_gradients;                               // takes only calls in which no tensor requires a gradient
   Positions kept_arguments, kept_results;          // what is saved: arguments, then results of the forward kernel
   Positions reads;                                 // of these, what the backward kernel reads
   std::vector<std::pair<int64_t, int64_t>> sizes;  // sizes that it gets: (argument, dimension)
@@ -78,6 +79,7 @@ struct Route {
     read(facts, "row_major", row_major);
     read(facts, "whole_memory", whole_memory);
     read(facts, "no_tensor_twice", no_tensor_twice);
+    read(facts, "no_gradients", no_gradients);
     read(facts, "kept_arguments", kept_arguments);
     read(facts, "kept_results", kept_results);
     read(facts, "reads", reads);

@@ -187,6 +187,7 @@ class Tape {
     if (!lie_in(arguments, route.orders)) return false;
     if (route.row_major && !lie_row_by_row(arguments, route.whole_memory)) return false;
     if (route.no_tensor_twice && has_one_twice(arguments)) return false;
+    if (route.no_gradients && std::any_of(arguments.begin(), arguments.end(), requires_grad)) return false;
     for (const NumberGuard& guard : route.number_guards)
       for (const auto& [position, number] : numbers)
         if (position == guard.position && !guard.holds(number)) return false;
@@ -194,6 +195,8 @@ class Tape {
       if (member.kind == Member::given && !arguments[member.position].is_contiguous()) return false;
     return true;
   }
+
+  static bool requires_grad(const at::Tensor& tensor) { return tensor.defined() && tensor.requires_grad(); }
 
   static bool has_one_twice(const Arguments& arguments) {
     for (size_t k = 1; k < arguments.size(); ++k)

@@ -44,12 +44,12 @@ from opwright.operators.parts.methods import Binds, Methods
 from opwright.operators.registry import remember
 from opwright.operators.structure import HasStructure
 from opwright.operators.transforming import Transforming
+from opwright.operators.unserved import refuse_unserved
 from opwright.samples import SampleFactory
 from opwright.settings import Settings
 from opwright.toolchain.process.forks import hold_off_forks, refuse_torn
 from opwright.tracing.guarded import guarded
 from opwright.tracing.interface.callables import as_function, operator_name
-from opwright.tracing.interface.memory import given_twice
 from opwright.tracing.interface.signature import (
     Signature,
     check_outputs,
@@ -232,10 +232,7 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure, Flattens, Capture
     def _derive(self, args: Sequence[Any], recording: bool, state: State | None = None) -> Derivation:
         specs = describe(self._names, args, gradients=recording, numbers=numbers_in(args))
         derivation = self._derive_for(specs, backend_for(args, self._settings), state)
-        if derivation.plan.asks_for_identity and (twice := given_twice(args)):
-            first, again = (self._names[position] for position in twice[0])
-            fact = f"it asks which tensors are the same one, as {first} and {again} are"
-            raise NoKernel(fact, place=place_of(self.reference), hint="pass a view: x.view_as(x)")
+        refuse_unserved(derivation.plan, self._names, args, place_of(self.reference))
         self._check_outputs(derivation.plan)
         return derivation
 

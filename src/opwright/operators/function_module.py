@@ -59,6 +59,8 @@ def derive_function(
         raise NoKernel("what it does depends on how its arguments lie in memory")
     if graph.asks_for_identity:
         raise NoKernel("it asks which tensors are the same one, which an emitted autograd.Function does not")
+    if graph.records_unasked:
+        raise NoKernel("it switches gradients on for what it returns, which an emitted autograd.Function does not")
     if graph.hides_from_autograd:
         raise NoKernel("it uses detach or no_grad, which an emitted autograd.Function cannot pass on to higher orders")
     tangents = [node for node in joint.tangents if node is not None]

@@ -278,6 +278,7 @@ def _plan(graph: Graph, specs: Sequence[ArgumentSpec], result: Result, forward: 
         needs_row_major=graph.needs_row_major,
         needs_whole_memory=graph.needs_whole_memory,
         asks_for_identity=graph.asks_for_identity,
+        records_unasked=graph.records_unasked,
     )
 
 

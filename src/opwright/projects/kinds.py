@@ -232,6 +232,9 @@ def _refuse_what_cannot_stand_alone(operator: BaseOperator, derivation: Derivati
     if plan.asks_for_identity:
         fact = f"{_name(operator)} asks which of its tensors are the same one, which kernels cannot tell"
         raise NotEjectable(fact, place=place, hint="decide that outside of the operator")
+    if plan.records_unasked:
+        fact = f"{_name(operator)} switches gradients on for what it returns, which kernels cannot do"
+        raise NotEjectable(fact, place=place, hint="switch them on around its calls")
     if plan.is_random:
         raise NotEjectable(
             f"{_name(operator)} draws random numbers; its second derivative would draw new ones",

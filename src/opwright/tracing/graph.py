@@ -42,6 +42,7 @@ class Graph:
         needs_row_major: Whether it is valid only for contiguous inputs, as in the trace.
         needs_whole_memory: Whether it is valid only for inputs that fill their storage.
         asks_for_identity: Whether the reference asks whether two tensors are one, which its inputs are not.
+        records_unasked: Whether results require gradients in a call that records none, if an argument does.
     """
 
     fx: FxGraph
@@ -58,6 +59,7 @@ class Graph:
     needs_whole_memory: bool
     asks_for_identity: bool
     number_guards: tuple[NumberGuard, ...] = ()
+    records_unasked: bool = False
 
     @property
     def is_random(self) -> bool:

@@ -243,25 +243,21 @@ def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple
         if any(output.requires_grad for output in outputs) and not any(map(requires_grad, specs)):
             fact = "the function makes a tensor that requires a gradient, as a module's parameter does"
             raise NoKernel(fact, hint="make it outside of the operator")
-        if session.switches_gradients_on and not any(map(requires_grad, specs)):
-            _refuse_gradients_without_recording(reference, specs)
+        is_written = not hasattr(reference, MAY_COPY)  # and not derived; those give cotangents as they got them
+        if session.switches_gradients_on and is_written and not any(map(requires_grad, specs)):
+            return replace(session.graph(outputs), records_unasked=_records_unasked(reference, specs)), result
         return session.graph(outputs), result
 
     return in_fresh_thread(lambda: with_more_formulas_if_needed(work), Modes.of_caller())
 
 
-def _refuse_gradients_without_recording(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> None:
-    """Refuse a function whose results require gradients although a call does not record any.
-
-    Kernels without gradients serve such calls as well, also those whose arguments require gradients.
-    """
+def _records_unasked(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> bool:
+    """Whether results require gradients although a call records none, because the reference switches them on."""
     recorded = [_requiring_grad(spec) for spec in specs]
     with torch.no_grad():
         session = Session()
         _, outputs = session.call(reference, [session.argument(spec) for spec in recorded])
-    if any(output.requires_grad for output in outputs):
-        fact = "the function switches gradients on for what it returns, also where its caller switched them off"
-        raise NoKernel(fact, hint="switch them on around its calls")
+    return any(output.requires_grad for output in outputs)
 
 
 def _requiring_grad(spec: ArgumentSpec) -> ArgumentSpec:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from opwright.binding.environment import require_gradients
 from opwright.binding.variants.variant import Variant
 from opwright.tracing.interface.memory import given_twice, lie_row_by_row
 from opwright.tracing.interface.orders import orders_of
@@ -34,6 +35,8 @@ def run_variant(variant: Variant, arguments: Sequence[Any]) -> Sequence[torch.Te
     if variant.needs_row_major and not lie_row_by_row(arguments, whole_memory=variant.plan.needs_whole_memory):
         return None
     if variant.plan.asks_for_identity and given_twice(arguments):
+        return None
+    if variant.plan.records_unasked and require_gradients(arguments):
         return None
     if variant.plan.orders != orders_of(arguments):
         return None

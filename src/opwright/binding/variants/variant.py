@@ -82,6 +82,8 @@ class Plan:
         needs_row_major: Whether it serves only contiguous arguments.
         needs_whole_memory: Whether it serves only arguments that fill their storage.
         asks_for_identity: Whether it serves only calls in which no tensor is given twice.
+        records_unasked: Whether it serves only calls in which no tensor requires a gradient: the function switches
+            gradients on for what it returns.
     """
 
     forward: Source
@@ -106,6 +108,7 @@ class Plan:
     needs_row_major: bool = False
     needs_whole_memory: bool = False
     asks_for_identity: bool = False
+    records_unasked: bool = False
 
     @property
     def sources(self) -> tuple[Source, ...]:

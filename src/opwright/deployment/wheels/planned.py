@@ -172,6 +172,9 @@ def _variants(
         if plan.asks_for_identity:
             fact = "asks which of its tensors are the same one, which kernels cannot tell"
             raise _unsupported(operator, fact, "decide that outside of the operator")
+        if plan.records_unasked:
+            fact = "switches gradients on for what it returns, which kernels cannot do"
+            raise _unsupported(operator, fact, "switch them on around its calls")
         if not plan.result.is_plain:
             fact = "returns something else than tensors that it computes, each once"
             raise _unsupported(operator, fact, "return new tensors, each once")
