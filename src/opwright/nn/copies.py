@@ -48,10 +48,11 @@ class Copied:
             for name, value in vars(tensor).items() if given is not tensor else ():
                 if name not in vars(given):
                     setattr(given, name, self._copy(value))
+        self._changeable += arguments
         self._before = [_contents(value) for value in self._changeable]
 
     def is_unchanged(self) -> bool:
-        """Whether attributes, containers and objects in the copy hold what they held when it was made."""
+        """Whether attributes, containers, objects and tensors in the copy have what they had when it was made."""
         now = [_contents(value) for value in self._changeable]
         return all(map(_same_members, now, self._before))
 
@@ -122,6 +123,9 @@ def _contents(value: Any) -> tuple[Any, ...]:
     """What can be changed in a value."""
     if is_a(value, nn.Module):
         return tuple(member for item in attribute(value, "__dict__").items() for member in item)
+    if is_a(value, torch.Tensor):
+        held = (member for item in vars(value).items() if not item[0].startswith("_") for member in item)
+        return (len(value._backward_hooks or ()), *held)
     if type(value) in _MAPPINGS:
         return tuple(member for item in value.items() for member in item)
     return tuple(value) if type(value) in _SEQUENCES else tuple(m for item in _attributes_of(value) for m in item)

@@ -21,7 +21,9 @@ from opwright.derivation.backward import imitate_eager
 from opwright.errors import ChangesItself, OpwrightError
 from opwright.ir.names.identifiers import identifiers
 from opwright.nn.copies import Copied
-from opwright.tracing.outside.purity import is_installed, module_of
+from opwright.nn.given import GivenContainers
+from opwright.tracing.outside.plain import is_plain
+from opwright.tracing.outside.rules.layers import BOOKKEEPING
 from opwright.tracing.outside.unasked import is_a
 
 Forward = Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], Any]
@@ -88,17 +90,18 @@ class ModuleReference:
 
     @property
     def leads_to(self) -> list[Any]:
-        """The objects of the user that attributes hold: the copy may share them, and tracing must not change them."""
+        """The objects that attributes hold: the copy may share them, and tracing must not change them."""
         module = self._module()
-        held = [value for each in module.modules() for value in vars(each).values()] if module is not None else []
-        shared = {id(value): value for value in held if not is_installed(module_of(type(value)))}
-        return [value for value in shared.values() if not is_a(value, (nn.Module, torch.Tensor))]
+        modules = [] if module is None else [*module.modules()]
+        held = [value for each in modules for name, value in vars(each).items() if name not in BOOKKEEPING]
+        shared = {id(value): value for value in held if not is_plain(value)}
+        return [value for value in shared.values() if not is_a(value, (nn.Module, torch.Tensor, type))]
 
     def __call__(self, *leaves: Any) -> Any:
         """Run the forward.
 
         Raises:
-            NoKernel: If it changes attributes, because those of the module itself would not change.
+            NoKernel: If it changes attributes, or containers that it is given: those of the call would not change.
         """
         count, module, held = len(self._slots), self._module(), self._state.held()
         if module is None or any(slot not in held for slot in self._slots):
@@ -106,7 +109,9 @@ class ModuleReference:
         tensors = [leaf.clone() if p in self._mutated else leaf for p, leaf in enumerate(leaves[:count])]
         copied = Copied(module, [held[slot] for slot in self._slots], tensors)
         args, kwargs = tree_unflatten(leaves[count:], self._layout)
+        containers = GivenContainers((args, kwargs))
         returned = self._forward(copied.module, args, kwargs)
+        containers.ensure_untouched(returned)
         if not copied.is_unchanged():
             self.changes_attributes = True
             raise ChangesItself("its forward changes attributes of the module", hint="change buffers in place instead")

@@ -23,6 +23,7 @@ from opwright.tracing.outside.purity import is_installed, module_of
 
 _READS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _OF_CLOSURES = frozenset({"MAKE_CELL", "LOAD_CLOSURE"})  # functions inside use the variable; their code is read too
+_OTHER_WAYS = frozenset({"super", "__self__", "__closure__", "locals", "eval", "exec"})  # to `self`
 _GIVES_OTHERS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -60,7 +61,9 @@ def methods_of(kind: Any) -> dict[str, Method]:
     methods that they call on it: what serves them runs them with another `self`, which is no part and whose call
     would be a call of the method.
     """
-    found = {}
+    found: dict[str, Method] = {}
+    if kind.__getattr__ is not nn.Module.__getattr__ or kind.__getattribute__ is not object.__getattribute__:
+        return found  # which are given `self`
     for name, function in _written_in(kind).items():
         asked: dict[str, Any] = {}
         if _only_reads(kind, name, asked):
@@ -90,10 +93,10 @@ def _only_reads(kind: type, name: str, asked: dict[str, Any]) -> bool:
             pass
         case property(fget=FunctionType() as function):
             pass
-        case property() | classmethod():
-            return False
-        case _:
+        case staticmethod():
             return True
+        case member:
+            return not hasattr(type(member), "__get__")  # which might be given `self`
     code = function.__code__
     if hasattr(function, "__wrapped__") or code.co_argcount == 0 or code.co_flags & _GIVES_OTHERS:
         return False
@@ -107,7 +110,7 @@ def _read_of(code: CodeType, name: str) -> frozenset[str] | None:
     """The attributes of a variable that code reads; None if it may do anything else with it."""
     read = set()
     for each in codes_in(code):
-        if "super" in each.co_names:  # which takes the variable without naming it
+        if not _OTHER_WAYS.isdisjoint(each.co_names):
             return None
         steps = [step for step in dis.get_instructions(each) if step.opname not in ("NOP", "EXTENDED_ARG", "CACHE")]
         for step, after in zip(steps, (*steps[1:], steps[-1]), strict=True):

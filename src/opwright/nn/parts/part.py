@@ -232,7 +232,7 @@ def _served_method(name: str, method: Method) -> Callable[..., Any]:
     def call(part: Part, *args: Any, **kwargs: Any) -> Any:
         inside = part._opwright_inside
         is_free = inside.cut.is_free and is_quiet() and takes_tensors(args, kwargs)
-        if not is_free or not method.is_as_it_was():
+        if not is_free or "forward" in part.__dict__ or not method.is_as_it_was():
             return getattr(super(type(part), part), name)(*args, **kwargs)
         served = inside.methods.get(name) or inside.methods.setdefault(name, Served())
         if served.rests(is_training=inside.module.training):

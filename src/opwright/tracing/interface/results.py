@@ -8,6 +8,7 @@ member = Made(position)             a tensor that is computed; one that is retur
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -112,6 +113,9 @@ def read_result(name: str, returned: Any, arguments: Sequence[Any]) -> tuple[Res
         NoKernel: If something else than tensors and constants is in it, or no computed tensor.
     """
     leaves, layout = tree_flatten(returned)
+    if _is_iterated_otherwise(layout):
+        fact = f"{name} returns a named tuple that gives its members in another order"
+        raise NoKernel(fact, hint="return one without an __iter__ of its own")
     given = {id(argument): p for p, argument in enumerate(arguments) if isinstance(argument, torch.Tensor)}
     made: dict[int, torch.Tensor] = {}
     members: list[Member] = []
@@ -130,6 +134,12 @@ def read_result(name: str, returned: Any, arguments: Sequence[Any]) -> tuple[Res
         refused = LeftToFunction if any(isinstance(member, Given) for member in members) else NoKernel
         raise refused(f"{name} returns no tensor that it computes", hint="return a tensor that it computes")
     return Result(layout, tuple(members)), tuple(made.values())
+
+
+def _is_iterated_otherwise(layout: TreeSpec) -> bool:
+    """Whether there is a named tuple in a structure that torch's trees take apart in another order than they build."""
+    is_so = layout.type is namedtuple and layout.context.__iter__ is not tuple.__iter__
+    return is_so or any(map(_is_iterated_otherwise, layout.children()))
 
 
 def _value(member: Member, made: Sequence[torch.Tensor], arguments: Sequence[Any]) -> Any:
