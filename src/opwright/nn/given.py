@@ -45,7 +45,12 @@ class GivenContainers:
 def _nodes(tree: Any) -> list[Any]:
     """All containers and leaves."""
     found: list[Any] = []
-    tree_leaves(tree, is_leaf=lambda value: found.append(value) is not None)
+
+    def note(value: Any) -> bool:
+        found.append(value)
+        return False
+
+    tree_leaves(tree, is_leaf=note)
     return found
 
 
