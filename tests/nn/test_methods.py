@@ -253,13 +253,16 @@ class Escaping(nn.Module):
         if again:
             return self.inner(x)
         print(end="")
-        return self.by_descriptor(x) + self.by_bound(x)
+        return self.by_descriptor(x) + self.by_bound(x) + self.by_names(x)
 
     def by_descriptor(self, x: Tensor, again: bool = False) -> Tensor:
         return x.cos() if again else self.handed(x).exp()  # type: ignore[no-any-return]
 
     def by_bound(self, x: Tensor, again: bool = False) -> Tensor:
         return x.cos() if again else self.helper.__self__(x, True).exp()  # type: ignore[no-any-return]
+
+    def by_names(self, x: Tensor, again: bool = False) -> Tensor:
+        return x.cos() if again else vars()["self"](x, True).exp()  # type: ignore[no-any-return]
 
     def plain(self, x: Tensor) -> Tensor:
         return x

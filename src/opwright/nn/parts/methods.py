@@ -23,7 +23,9 @@ from opwright.tracing.outside.purity import is_installed, module_of
 
 _READS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _OF_CLOSURES = frozenset({"MAKE_CELL", "LOAD_CLOSURE"})  # functions inside use the variable; their code is read too
-_OTHER_WAYS = frozenset({"super", "__self__", "__closure__", "locals", "eval", "exec"})  # to `self`
+_OTHER_WAYS = frozenset(  # to `self`
+    ("super", "__self__", "__closure__", "locals", "vars", "eval", "exec", "f_locals", "_getframe", "currentframe")
+)
 _GIVES_OTHERS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
