@@ -75,12 +75,13 @@ class Structure {
   template <typename Next>
   py::object put_together(Next& next) const {
     if (kind_ == leaf) return next();
-    c10::SmallVector<py::object, 8> members;
+    Members members;
     for (const Structure& member : members_) members.push_back(member.put_together(next));
     return around(members);
   }
 
  private:
+  using Members = c10::SmallVector<py::object, 8>;
   enum Kind : int { leaf = 0, tuple = 1, list = 2, dict = 3, named_tuple = 4, record = 5, registered = 6 };
 
   Py_ssize_t size() const { return static_cast<Py_ssize_t>(members_.size()); }
@@ -100,23 +101,17 @@ class Structure {
     return true;
   }
 
-  static PyObject* tuple_of(const c10::SmallVector<py::object, 8>& members) {
-    PyObject* const made = PyTuple_New(static_cast<Py_ssize_t>(members.size()));
+  // A new tuple or list, with the members put into it.
+  static PyObject* filled(PyObject* made, int (*put)(PyObject*, Py_ssize_t, PyObject*), const Members& members) {
     if (!made) throw py::error_already_set();
-    for (size_t k = 0; k < members.size(); ++k)
-      PyTuple_SET_ITEM(made, static_cast<Py_ssize_t>(k), Py_NewRef(members[k].ptr()));
+    for (size_t k = 0; k < members.size(); ++k) put(made, static_cast<Py_ssize_t>(k), Py_NewRef(members[k].ptr()));
     return made;
   }
 
-  static PyObject* list_of(const c10::SmallVector<py::object, 8>& members) {
-    PyObject* const made = PyList_New(static_cast<Py_ssize_t>(members.size()));
-    if (!made) throw py::error_already_set();
-    for (size_t k = 0; k < members.size(); ++k)
-      PyList_SET_ITEM(made, static_cast<Py_ssize_t>(k), Py_NewRef(members[k].ptr()));
-    return made;
-  }
+  PyObject* tuple_of(const Members& members) const { return filled(PyTuple_New(size()), PyTuple_SetItem, members); }
+  PyObject* list_of(const Members& members) const { return filled(PyList_New(size()), PyList_SetItem, members); }
 
-  py::object around(const c10::SmallVector<py::object, 8>& members) const {
+  py::object around(const Members& members) const {
     PyObject* made = nullptr;
     switch (kind_) {
       case tuple:
