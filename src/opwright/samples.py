@@ -92,7 +92,9 @@ def first_sample(
     Raises:
         SamplesMissing: If there is none, or it is not a call of the operator.
     """
-    for sample in required(samples, operator, "nothing is known of its arguments", place)("cpu", torch.float32):
+    for sample in required(samples, operator, "nothing is known of its arguments before a call", place)(
+        "cpu", torch.float32
+    ):
         try:
             return Sample(bind(tuple(sample.args), dict(sample.kwargs)), {}, sample.name)
         except TypeError as error:

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import opwright
-from opwright.explain.explain import explanation
+from opwright.errors import SamplesMissing
+from opwright.explain.explain import AS_CALLED, explanation
 from opwright.report.figures import in_units
 from tests.explain.operators import CELL_SAMPLES, affine, cast, cell, make
 
@@ -127,3 +128,61 @@ def test_the_profile_has_every_stage_and_the_compilers() -> None:
     assert "compilers" not in before
     operator(torch.ones(2, 6), torch.ones(2, 2))
     assert "compilers took" in " ".join(sections(explanation(operator))["Derived in"])
+
+
+CALLED = {
+    "flat": (lambda x, p=2.0: x.relu() ** p, lambda: (torch.randn(4, 3),), "x: float32[4, 3]"),
+    "in a dict": (
+        lambda d: d["a"].tanh() * 3,
+        lambda: ({"a": torch.randn(6, dtype=torch.float64)},),
+        "d_a: float64[6]",
+    ),
+    "transposed": (lambda x: x.exp() * 2, lambda: (torch.randn(4, 3).t(),), "x: float32[3, 4]"),
+}
+
+
+@pytest.mark.parametrize(("function", "arguments", "traced"), CALLED.values(), ids=CALLED)
+def test_without_samples_a_call_like_the_last_is_told(function, arguments, traced):
+    operator = opwright.operator(function)
+    with pytest.raises(SamplesMissing, match="nothing is known of its arguments before a call"):
+        operator.source()
+    operator(*arguments())
+    found = sections(str(operator.explain()))
+    assert found["Traced for"][0] == traced
+    assert found["Traced for"][-1] == AS_CALLED
+    assert "Registration" in operator.source()
+
+
+def test_without_samples_it_is_told_why_the_last_call_had_no_kernels(monkeypatch):
+    monkeypatch.setenv("OPWRIGHT_STRICT", "")
+    refused = opwright.operator(lambda x: x * 2 if x.sum() > 0 else x)
+    with pytest.warns(opwright.FallbackWarning):
+        refused(torch.ones(3))
+    told = " ".join(sections(str(refused.explain()))["Kernels"])
+    assert "looks at the values of a tensor to decide what to do next" in told
+
+
+def test_samples_go_before_calls():
+    operator = opwright.operator(lambda x: x.exp() * 2, samples=opwright.shapes("B", B=5))
+    operator(torch.randn(3))
+    assert sections(str(operator.explain()))["Traced for"] == ["x: float32[5]"]
+
+
+def scored(x, mean, log_scale):
+    scaled = (x - mean) * torch.exp(-log_scale)
+    return (scaled**2 + log_scale).mean(-1)
+
+
+def test_cotangents_of_variables_are_called_after_them():
+    formulas = " ".join(sections(explanation(make(scored, opwright.shapes("B H", "B H", "B H"))))["Backward"])
+    assert "grad_scaled = " in formulas
+    assert "grad_mean = -grad_x" in formulas
+
+
+def unnamed(x, y):
+    return torch.where((-x).unsqueeze(0).expand(2, -1) > y, x, y).sum(0) * (-x).unsqueeze(0).sum(0)
+
+
+def test_no_value_is_called_after_a_view():
+    formulas = " ".join(sections(explanation(make(unnamed, opwright.shapes("H", "2 H"))))["Backward"])
+    assert not re.search(r"\b(unsqueeze|expand|view)(_\d+)? = ", formulas)

@@ -41,10 +41,10 @@ class Operator(BaseOperator, Generic[Parameters, Result]):
             """Run the operator; see the reference for arguments, results and errors."""
 
     def source(self, rung: RungName = "cpp") -> str:
-        """Return the source of a rung: handwritten, or emitted for the first sample.
+        """Return the source of a rung: handwritten, or emitted for the first sample, or else for the last new call.
 
         Raises:
-            SamplesMissing: If the operator has no samples.
+            SamplesMissing: If the operator has no samples, and was not called.
             RungMissing: If nothing is emitted for the rung.
         """
         from opwright.explain.source import source_text  # imports sympy, which calls of an operator need not
@@ -52,7 +52,10 @@ class Operator(BaseOperator, Generic[Parameters, Result]):
         return Page(source_text(self, rung), "cpp" if rung in BACKENDS else "python")
 
     def explain(self) -> str:
-        """Graph, formulas, what is saved and which kernels there are, as text, for the first sample."""
+        """Graph, formulas, what is saved and which kernels there are, as text.
+
+        For the first sample; for the last call that was new to an operator without samples.
+        """
         from opwright.explain.explain import explanation
 
         return Page(explanation(self))

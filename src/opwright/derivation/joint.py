@@ -70,7 +70,8 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
         if output.requires_grad
     }
     drawn = session.draws
-    with session.recording(), unchanged_outside(reference.__name__, reference) as watch:
+    watching = unchanged_outside(reference.__name__, reference)
+    with session.naming_cotangents(), session.recording(), watching as watch:
         found = torch.autograd.grad(flowing, wanted, [cotangents[id(output)] for output in flowing], allow_unused=True)
     session.asks_for_identity |= watch.asks_for_identity
     if session.draws > drawn:  # kernels would draw some in the forward pass, or again for a second derivative

@@ -26,14 +26,15 @@ LEFT_TO_FUNCTION = (
     "the function itself: it is one operation of PyTorch, and these kernels would gain nothing over it. They serve "
     "calls pinned to them, and calls under transforms are derived as always"
 )
+AS_CALLED = "like the last call that was new to it, as it has no samples"
 
 
 def explanation(operator: BaseOperator) -> str:
-    """Explain an operator for its first sample; without samples or kernels, explain what there is."""
+    """Explain an operator for its first sample, or else for its last new call; without both, explain what there is."""
     served_by, derivation = "", None
     try:
         derivation = operator.derivation()
-        sections = _derived(derivation)
+        sections = _derived(derivation, AS_CALLED if operator.samples is None else "")
         served_by = LEFT_TO_FUNCTION if derivation.plan.left_to_function else ""
     except OpwrightError as refusal:
         sections = {
@@ -55,9 +56,9 @@ def _section(title: str, lines: Sequence[str]) -> str:
     return "\n".join([title, *(MARGIN + line for line in lines)])
 
 
-def _derived(derivation: Derivation) -> dict[str, list[str]]:
+def _derived(derivation: Derivation, why: str) -> dict[str, list[str]]:
     sections = {
-        "Traced for": [_argument(spec) for spec in derivation.specs],
+        "Traced for": [*map(_argument, derivation.specs), *([why] if why else [])],
         "Valid for": _validity(derivation.forward),
         "Graph": operation_lines(derivation.graph),
         "Forward": program_lines(derivation.forward),

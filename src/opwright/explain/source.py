@@ -23,7 +23,7 @@ def source_text(operator: BaseOperator, rung: RungName) -> str:
         rung: "composed", "function", "cpp" or "cuda".
 
     Raises:
-        SamplesMissing: If the operator has no samples.
+        SamplesMissing: If the operator has no samples, and was not called.
         NoKernel: If nothing can be derived for the first sample.
         RungMissing: If the rung has no source.
     """

@@ -37,9 +37,11 @@ class Names:
         return name
 
     def _describe(self, node: Node) -> str:
-        """`tanh(cell)` becomes tanh_cell, and `sum(x * y)` sum_x_y; else the name of the operation."""
+        """`tanh(cell)` becomes tanh_cell, and `sum(x * y)` sum_x_y; else the name of the operation below views."""
         if node.target is operator.getitem:
             return self._describe(node.args[0]) if isinstance(node.args[0], Node) else node.name
+        if (viewed := self._viewed(node)) is not node and viewed not in self._wished and viewed.op == "call_function":
+            return self._describe(viewed)
         name = node.target._schema.name.split("::")[1].strip("_") if isinstance(node.target, OpOverload) else node.name
         operands = node.all_input_nodes
         if name == "sum" and operands[0] not in self._wished and operands[0].target is torch.ops.aten.mul.Tensor:
@@ -51,7 +53,7 @@ class Names:
         return "_".join([name, *known]) if len(known) == len(operands) else name
 
     def _viewed(self, node: Node) -> Node:
-        """The value with a name that a node is a view of, if there is one."""
+        """The value with a name that a node is a view of, if there is one; else the value that is no view."""
         while node not in self._wished and getattr(node.target, "overloadpacket", None) in VIEWS:
             (node,) = node.all_input_nodes[:1]
         return node

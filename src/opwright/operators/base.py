@@ -30,9 +30,10 @@ from opwright.binding.transforms.levels import TransformServer
 from opwright.binding.transforms.now import TransformsNow
 from opwright.binding.transforms.safe import SafeTransforms
 from opwright.binding.variants.backends import BACKENDS, Backend, backend_for, devices_of, examine, refuse_another
+from opwright.binding.variants.by_state import VariantsByState
 from opwright.binding.variants.states import Outside, State
 from opwright.binding.variants.variant import Plan
-from opwright.binding.variants.variants import Variants, VariantsByState
+from opwright.binding.variants.variants import Variants
 from opwright.derivation.save_policy import SavePolicy, read_policy
 from opwright.errors import NoKernel, OpwrightError, OutsideTensor
 from opwright.handwritten.server import WrittenServer

@@ -53,6 +53,7 @@ class Session:
         self._recorder = Recorder(self._sizes)
         self._inputs: list[GraphInput] = []
         self._names: dict[Node, str] = {}
+        self._variables: list[tuple[str, torch.Tensor]] = []
         self._given: dict[int, TensorSpec] = {}  # given values of what the reference computes, by input
         self._on_gpu = False
         self._is_conditioned = False
@@ -183,6 +184,22 @@ class Session:
     def _name(self, name: str, value: Any) -> None:
         if is_a(value, torch.Tensor) and self._recorder.has(value):
             self._names.setdefault(self._recorder.node_of(value), name)
+            self._variables.append((name, value))
+
+    @contextmanager
+    def naming_cotangents(self) -> Iterator[None]:
+        """Name the cotangents of the reference's variables until the end of the block: that of `mean` is grad_mean."""
+        computed = [(name, value) for name, value in self._variables if value.grad_fn is not None]
+        hooks = [value.register_hook(functools.partial(self._describe, f"grad_{name}")) for name, value in computed]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def _describe(self, name: str, value: torch.Tensor) -> None:
+        if self._recorder.has(value):
+            self._recorder.described.names[self._recorder.node_of(value)] = name
 
     def node(self, tensor: torch.Tensor) -> Node:
         """The node that computes a tensor."""

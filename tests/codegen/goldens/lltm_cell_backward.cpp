@@ -10,10 +10,10 @@ namespace opwright::emitted {
 //   cell = old_cell + elu_g·sigmoid_i
 //   tanh_cell = tanh(cell)
 //   grad_old_cell = grad_output_1 + grad_output_0·sigmoid_o·(1 - tanh_cell²)
-//   mul_8 = grad_old_cell·sigmoid_i
+//   mul_7 = grad_old_cell·sigmoid_i
 //   grad_gates = grad_old_cell·elu_g·(sigmoid_i·(1 - sigmoid_i))
 //   grad_gates[i0, i1 + old_cell_size_1] = grad_output_0·tanh_cell·(sigmoid_o·(1 - sigmoid_o))
-//   grad_gates[i0, i1 + 2*old_cell_size_1] = g ≤ 0 ? mul_8·exp(g) : mul_8
+//   grad_gates[i0, i1 + 2*old_cell_size_1] = g ≤ 0 ? mul_7·exp(g) : mul_7
 static void lltm_cell_backward_row(Size count, void* const* row) {
   const float* grad_output_1_row = static_cast<const float*>(row[0]);
   const float* grad_output_0_row = static_cast<const float*>(row[1]);
@@ -39,11 +39,11 @@ static void lltm_cell_backward_row(Size count, void* const* row) {
     const float cell = old_cell + elu_g * sigmoid_i;
     const float tanh_cell = tanh(cell);
     const float grad_old_cell = grad_output_1 + grad_output_0 * sigmoid_o * (1.0f - tanh_cell * tanh_cell);
-    const float mul_8 = grad_old_cell * sigmoid_i;
+    const float mul_7 = grad_old_cell * sigmoid_i;
     grad_old_cell_out_row[j] = grad_old_cell;
     grad_gates_1_row[j] = grad_old_cell * elu_g * (sigmoid_i * (1.0f - sigmoid_i));
     grad_gates_2_row[j] = grad_output_0 * tanh_cell * (sigmoid_o * (1.0f - sigmoid_o));
-    grad_gates_3_row[j] = g <= 0.0f ? mul_8 * exp(g) : mul_8;
+    grad_gates_3_row[j] = g <= 0.0f ? mul_7 * exp(g) : mul_7;
   }
 }
 
@@ -104,8 +104,8 @@ static void lltm_cell_backward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "lltm_cell_backward_82080d3c8cdc(Tensor gates, Tensor old_cell, Tensor grad_output_0, Tensor "
+    "lltm_cell_backward_04b25db1a812(Tensor gates, Tensor old_cell, Tensor grad_output_0, Tensor "
     "grad_output_1) -> (Tensor, Tensor)",
-    "lltm_cell_backward_82080d3c8cdc", lltm_cell_backward_on_stack);
+    "lltm_cell_backward_04b25db1a812", lltm_cell_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -28,10 +28,11 @@ from opwright.binding.serving.numbers import Numbers, constants_of, needed_in
 from opwright.binding.tape import LEFT, Flat, Tape
 from opwright.binding.transforms.levels import are_transformed
 from opwright.binding.variants.backends import backend_for, examine
+from opwright.binding.variants.by_state import VariantsByState
 from opwright.binding.variants.kinds import Key, are_constants, is_among
 from opwright.binding.variants.states import OutsideMoved, State
 from opwright.binding.variants.variant import Plan, Variant
-from opwright.binding.variants.variants import Variants, VariantsByState
+from opwright.binding.variants.variants import Variants
 from opwright.errors import (
     LeftToFunction,
     NoKernel,
@@ -256,7 +257,7 @@ class Server(RemembersRung):
             try:
                 variants = self._latest = self._variants.now()
                 result = self._serve_in_state(variants, args, pinned=pinned, gradients=gradients)
-                variants.keep_up()
+                self._variants.keep_up(variants, args)
                 return result
             except (OutsideUnknown, StillBuilding) as unserved:
                 refusal, self._is_beyond = unserved, self._variants.is_beyond()
@@ -396,5 +397,4 @@ class Server(RemembersRung):
 
     def _rung_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RungName:
         """What kernels for these arguments are written in, where not all are written in one language."""
-        tensors = (arg for arg in self._signature.bind(args, kwargs) if isinstance(arg, torch.Tensor))
-        return "cpp" if next(tensors).device.type == "cpu" else "cuda"
+        return backend_for(self._signature.bind(args, kwargs), self._settings)

@@ -17,7 +17,7 @@ from opwright.binding.variants.building import Builds, begin_shared, build_of, p
 from opwright.binding.variants.kinds import Key, are_constants, call_of, kind_of
 from opwright.binding.variants.records import record_key
 from opwright.binding.variants.refusals import find_refusal, record_refusal
-from opwright.binding.variants.states import Outside, OutsideMoved, State
+from opwright.binding.variants.states import OutsideMoved, State
 from opwright.binding.variants.variant import Differentiate, Plan, Variant, load_variant
 from opwright.errors import LeftToFunction, NoKernel, NumberNeeded, OpwrightError, StillBuilding, TracingFailed
 from opwright.settings import Settings
@@ -329,70 +329,6 @@ class Variants:
             if store.read("plans", key) is None:
                 store.write("plans", key, record)
                 return
-
-
-class VariantsByState:
-    """The variants of an operator, by state.
-
-    Args:
-        outside: Tells the states apart.
-        make: Makes the variants for a state.
-
-    Attributes:
-        latest: Those that served last; they are tried first.
-    """
-
-    def __init__(self, outside: Outside, make: Callable[[State], Variants]) -> None:
-        self._outside = outside
-        self._make = make
-        self._lock = Lock()
-        self._sets: dict[State, Variants] = {}
-        self.latest: Variants | None = None
-
-    def now(self) -> Variants:
-        """Those for the current state.
-
-        Raises:
-            OutsideUnknown: If there are too many states.
-        """
-        state = self._outside.now()
-        found = self._sets.get(state)
-        if found is None:
-            with self._lock:
-                found = self._sets.setdefault(state, self._sets.get(state) or self._make(state))
-        self.latest = found
-        return found
-
-    def is_beyond(self) -> bool:
-        """Whether there were too many states, and none of them is the current one."""
-        return self._outside.is_beyond()
-
-    def forget(self, variants: Variants) -> None:
-        """Remove the variants of a state that changed during its first trace."""
-        if variants.count():
-            return
-        self._outside.forget(variants.state)
-        with self._lock:
-            self._sets.pop(variants.state, None)
-
-    @property
-    def plain(self) -> bool:
-        """Whether every variant returns the results of its kernel unchanged."""
-        return all(variants.plain for variants in self._sets.values())
-
-    @property
-    def are_waiting(self) -> bool:
-        """Whether kernels are being built that no call waits for."""
-        return any(variants.is_waiting for variants in self._sets.values())
-
-    @property
-    def built_in_s(self) -> float:
-        """How long compilers took for a variant that was derived in this process, the longest."""
-        return max((variants.built_in_s for variants in self._sets.values()), default=0.0)
-
-    def count(self, rung: RungName | None = None) -> int:
-        """How many variants are loaded, of a rung or in all."""
-        return sum(variants.count(rung) for variants in self._sets.values())
 
 
 def _kind(way: Key, arguments: Sequence[Any]) -> Key:

@@ -20,8 +20,8 @@ from opwright.binding.native import native
 from opwright.binding.own_errors import awaits_tensors, runs_reference
 from opwright.binding.serving.last_rung import RemembersRung
 from opwright.binding.transforms.family import Family
+from opwright.binding.variants.by_state import VariantsByState
 from opwright.binding.variants.states import OneState, Outside, State
-from opwright.binding.variants.variants import VariantsByState
 from opwright.derivation.backward import make_static
 from opwright.errors import ChangesItself, NoKernel, OutsideTensor, UndeclaredMutation
 from opwright.ir.names.fresh import fresh
