@@ -1,6 +1,6 @@
 """The extension module of `native/`: loaded, being built, or unavailable.
 
-Building it takes about fifteen seconds, once for each version of PyTorch and Python. No call waits for that: the first
+Building it takes about half a minute, once for each version of PyTorch and Python. No call waits for that: the first
 operator that is called starts a process that builds it, and until then calls go through Python. If no Python can be
 started, as in a frozen application, only OPWRIGHT_TAPE=now builds it.
 """
@@ -72,6 +72,11 @@ class Native:
                 self._asked_in = os.getpid()
                 self._ask(settings)
         self._equip_all()
+
+    @property
+    def is_coming(self) -> bool:
+        """Whether it is being built for this process."""
+        return self._module is None and self._building is not None and self._building.is_alive()
 
     def wait(self, patience_s: float) -> None:
         """Wait for a running build."""

@@ -26,11 +26,12 @@ from opwright.binding.variants.states import Outside, State
 from opwright.derivation.backward import make_static
 from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation
 from opwright.nn.known import Call, Known, known_of
+from opwright.nn.meanwhile import Meanwhile
 from opwright.nn.noted import Noted
 from opwright.nn.parts.cut import Cut
 from opwright.nn.parts.opened import RunsByParts
 from opwright.nn.reference import Forward, ModuleReference, Ran, tensor_names
-from opwright.nn.telling import is_of_the_function, kernels_told, reason_told, to_function, to_parts
+from opwright.nn.telling import WAITING, is_of_the_function, kernels_told, reason_told, to_function, to_parts
 from opwright.settings import Settings
 from opwright.toolchain.process.forks import Lock
 from opwright.tracing.interface.flatten import Leaves
@@ -98,6 +99,7 @@ class Serving(RemembersRung):
         self._given_up: set[bool] = set()  # in training, in evaluation: a forward that changes attributes
         self._is_full = self._changes_itself = False
         self._native: Any = None
+        self._meanwhile = Meanwhile()
         self._wound: Any = None
         self._lock = Lock()
         self._name = type(module).__name__
@@ -115,7 +117,8 @@ class Serving(RemembersRung):
         """Run the forward by an operator, or fall back to the original."""
         if not self._tries and self._closed is not None and self.opened is None:
             self._fallbacks.tell(self._closed)
-        if module.training in self._given_up or not self._tries:
+        is_known = self._waits and self._meanwhile.has_met(args, kwargs, is_training=module.training)
+        if module.training in self._given_up or not self._tries or is_known:
             return self.run_as_written(module, args, kwargs)
         try:
             return self._serve_searching(module, args, kwargs)
@@ -156,7 +159,7 @@ class Serving(RemembersRung):
         calls = [] if known is None else [*known.calls.values()]
         latest = [call.operator.variants for call in calls if call.operator is not None]
         if counts := [plan.kernels for variants in latest if variants is not None for plan in variants.plans()]:
-            return kernels_told(counts)
+            return kernels_told(counts) + (WAITING if self._waits else "")
         is_given_up = self._is_full or self._changes_itself or module.training in self._given_up
         refusals: list[OpwrightError | None] = [known.refusal if known else None, *map(_refusal_of, calls)]
         refusals.append(self.refusal if is_given_up else None)
@@ -173,6 +176,11 @@ class Serving(RemembersRung):
         self._outside.equip(native)
         self._native = native
         self._wind()
+
+    @property
+    def _waits(self) -> bool:
+        """Whether its states are compared in Python as yet, while what does it in C++ is being built."""
+        return self._native is None and native.is_coming
 
     def _serve_searching(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call, and look again at what the module reads while traces run functions that were left out."""

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation, UnsupportedReturn, UntraceableReference
 
+WAITING = "; as written until what calls them is built, once for each version of PyTorch and Python"
+
 
 def kernels_told(counts: Iterable[tuple[int, ...]]) -> str:
     """How many kernels run, by those of several kinds of calls."""
