@@ -15,6 +15,9 @@ from opwright.ir.expressions.dtype import DType
 
 def emit_call(call: ir.Call) -> Iterable[str]:
     """The lines that call it and take its results; the launcher falls through if it raises."""
+    if call.function == "aten::reshape":
+        yield from _reshape(call)
+        return
     slots = max(len(call.operands), len(call.targets))
     tensor = "pass" if call.function in TAKES_ANY_STRIDES else "pass_row_major"
     operands = ", ".join(_operand(operand, tensor) for operand in call.operands)
@@ -27,6 +30,18 @@ def emit_call(call: ir.Call) -> Iterable[str]:
     yield f'if (!call("{call.function}", "{call.overload}", {stack})) return false;'
     for position, target in enumerate(call.targets):
         yield f"Tensor {target.name} = take_result({stack}[{position}]);"
+
+
+def _reshape(call: ir.Call) -> Iterable[str]:
+    """A view, as most are, needs no dispatcher."""
+    (target,) = call.targets
+    source, sizes = call.operands
+    assert isinstance(source, ir.TensorOperand)
+    assert isinstance(sizes, ir.ListOperand)
+    wanted = [spell_size(size.value) for size in sizes.items if isinstance(size, ir.SizeOperand)]
+    given = f"{{{', '.join(wanted)}}}" if wanted else "nullptr, 0"
+    yield f"Tensor {target.name} = reshaped({source.buffer}, {given});"
+    yield f"if (!{target.name}) return false;"
 
 
 def _operand(operand: ir.Operand, tensor: str) -> str:

@@ -72,6 +72,33 @@ inline bool call(const char* name, const char* overload, StableIValue* stack) {
   return torch_call_dispatcher(name, overload, stack, torch_target) == 0;
 }
 
+// The tensor with other sizes, of which one may be -1: a view if it is contiguous, which takes a tenth of what the
+// dispatcher does; else what torch makes of it, or nothing if it raised.
+inline Tensor reshaped(const Tensor& tensor, const Size* wanted, int rank) {
+  Size sizes[64], strides[64], given = 1, asked = 1;
+  int open = -1;
+  for (int k = 0; k < tensor.rank(); ++k) given *= tensor.size(k);
+  for (int k = 0; k < rank; ++k) {
+    if (wanted[k] < 0) open = k;
+    else asked *= wanted[k];
+  }
+  for (int k = 0; k < rank; ++k) sizes[k] = k == open && asked ? given / asked : wanted[k];
+  if (given && asked * (open < 0 ? 1 : sizes[open]) == given && tensor.is_row_major()) {
+    for (int k = rank - 1; k >= 0; --k) strides[k] = k == rank - 1 ? 1 : strides[k + 1] * sizes[k + 1];
+    return tensor.view(sizes, strides, rank, 0);
+  }
+  StableListHandle list = nullptr;
+  torch_new_list_reserve_size(rank, &list);
+  for (int k = 0; k < rank; ++k) torch_list_push_back(list, pass(wanted[k]));
+  StableIValue stack[] = {pass(tensor), reinterpret_cast<StableIValue>(list)};
+  if (!call("aten::reshape", "", stack)) return Tensor();
+  return Tensor(reinterpret_cast<AtenTensorHandle>(stack[0]));
+}
+template <int rank>
+inline Tensor reshaped(const Tensor& tensor, const Size (&wanted)[rank]) {
+  return reshaped(tensor, wanted, rank);
+}
+
 // The contiguous tensor: a second handle, or a copy.
 inline StableIValue pass_row_major(const Tensor& tensor) {
   if (tensor.is_row_major()) return pass(tensor);

@@ -101,11 +101,14 @@ class Tensor {
   }
 
   // Another view of the same memory; `offset` in elements from this tensor's first.
-  template <Size rank>
-  Tensor view(const Size (&sizes)[rank], const Size (&strides)[rank], Size offset) const {
+  Tensor view(const Size* sizes, const Size* strides, Size rank, Size offset) const {
     AtenTensorHandle result = nullptr;
     aoti_torch__reinterpret_tensor(handle_, rank, sizes, strides, offset, &result);
     return Tensor(result);
+  }
+  template <Size rank>
+  Tensor view(const Size (&sizes)[rank], const Size (&strides)[rank], Size offset) const {
+    return view(sizes, strides, rank, offset);
   }
   // The same tensor with its dimensions in another order: dimension k of the result is dimension order[k] of this one. A
   // tensor of another rank stays as it is.
@@ -116,11 +119,7 @@ class Tensor {
     for (int k = 0; k < rank; ++k) sizes[k] = sizes_[order[k]], strides[k] = strides_[order[k]];
     return view(sizes, strides, 0);
   }
-  Tensor scalar_view(Size offset) const {
-    AtenTensorHandle result = nullptr;
-    aoti_torch__reinterpret_tensor(handle_, 0, nullptr, nullptr, offset, &result);
-    return Tensor(result);
-  }
+  Tensor scalar_view(Size offset) const { return view(nullptr, nullptr, 0, offset); }
 
  private:
   void reset() {
