@@ -66,7 +66,7 @@ NODES = {
     "binding/transforms/safe.py": ("backward_of", "backward", "_made", "<genexpr>"),
     "binding/transforms/step_below.py": ("backward",),
     "binding/variants/variant.py": ("spared", "narrowed", "given", "known", "<listcomp>", "<genexpr>"),
-    "operators/base.py": ("_differentiate", "<listcomp>"),
+    "binding/transforms/differentiating.py": ("__call__", "<listcomp>"),
     "tracing/interface/results.py": ("places",),
 }
 _numbers = itertools.count()

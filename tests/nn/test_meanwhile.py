@@ -5,14 +5,14 @@ import torch
 from torch import nn
 
 import opwright
-from opwright.nn import serving
+from opwright.nn import meanwhile, serving
 
 
 class Coming:
     """Stands for the module of the process, which is not there yet."""
 
-    def __init__(self):
-        self.is_coming = True
+    def __init__(self, *, is_coming=True):
+        self.is_coming = is_coming
 
     def equip(self, user, settings):
         pass
@@ -22,6 +22,7 @@ class Coming:
 def native(monkeypatch):
     coming = Coming()
     monkeypatch.setattr(serving, "native", coming)
+    monkeypatch.setattr(meanwhile, "_LONG_S", float("inf"))
     return coming
 
 
@@ -75,6 +76,20 @@ def test_all_calls_run_on_kernels_when_it_is_there(native):
     native.is_coming = False
     assert rung_of(module, x) == "cpp"
     assert "as written" not in str(module.explain())
+
+
+def test_long_comparisons_are_not_made_in_python_where_cpp_never_comes(native, monkeypatch):
+    monkeypatch.setattr(meanwhile, "_LONG_S", 0.0)
+    native.is_coming = False
+    module, x = served(), torch.randn(2, 3)
+    assert [rung_of(module, x) for _ in range(3)] == ["cpp", "cpp", "composed"]
+    assert "what calls them cannot be built here" in str(module.explain())
+
+
+def test_a_user_who_wants_no_cpp_has_kernels(native, monkeypatch):
+    monkeypatch.setenv("OPWRIGHT_TAPE", "off")
+    module, x = served(), torch.randn(2, 3)
+    assert [rung_of(module, x) for _ in range(3)] == ["cpp", "cpp", "cpp"]
 
 
 def test_calls_with_what_cannot_be_hashed_are_always_new(native):

@@ -9,12 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch.utils._pytree import TreeSpec
 
 from opwright.binding.autograd.after_changes import differentiated
-from opwright.binding.environment import PLAIN_TYPES
+from opwright.binding.environment import PLAIN_TYPES, is_transformed
 from opwright.binding.structures import spec_of
 from opwright.binding.variants.kinds import Key, constant_key
+from opwright.binding.variants.known_passes import KnownPass, KnownPasses
 from opwright.binding.variants.states import State
 from opwright.binding.variants.variant import Plan, Variant
 from opwright.codegen.cpp.program import NAMESPACE
@@ -53,9 +55,10 @@ class Tape:
         arity: How many arguments it takes.
         state: The state in which they were traced.
         varying: Which numbers kernels are given at run time.
+        passes: Knows the backward passes that Python has run.
 
     Attributes:
-        native: The same.
+        native, state: The same.
         variants: Those that it runs.
         runs: The tape in C++; None if there is no variant that it can run.
     """
@@ -68,8 +71,10 @@ class Tape:
         arity: int,
         state: State,
         varying: Sequence[Varying] = (),
+        *,
+        passes: KnownPasses,
     ) -> None:
-        self.native = native
+        self.native, self.state, self._passes = native, state, passes
         self.variants: list[Variant] = []
         self.runs: Any = None
         self._narrowed: dict[tuple[Any, ...], Plan] = {}
@@ -85,7 +90,8 @@ class Tape:
             self.variants += variants
             for variant, result in zip(variants, results, strict=True):
                 *_, routes = ways.setdefault(_way_key(variant), (*_way(variant), {}))
-                route = _route(native, variant, result, name, next(numbers), recording=any(mask))
+                known = [each.facts() for each in passes.of(variant)]
+                route = _route(native, variant, result, name, next(numbers), known, recording=any(mask))
                 routes.setdefault(_required(mask), []).append(route)
         if ways:
             # The module must not own its owner: the garbage collector could not see the cycle. So this holds all of it.
@@ -132,8 +138,17 @@ class Tape:
         every = [constants.get(position, argument) for position, argument in enumerate(arguments)]
         flowing = [cotangent for cotangent in cotangents if cotangent is not None]
         found = differentiated(variant, every, flowing, intermediates, plan)
+        if not (torch.is_grad_enabled() or is_transformed() or plan.numbers or plan.needs_row_major):
+            self._know(variant, plan, tuple(wanted), [*every, *flowing, *plan.saved.given(intermediates)])
         gradients = dict(zip(plan.gradients, found, strict=True))
         return [gradients.get(position) for position in wanted]
+
+    def _know(self, variant: Variant, plan: Plan, wanted: tuple[int, ...], given: Sequence[Any]) -> None:
+        """Have C++ run the next pass like this one, if it can."""
+        runs = None if variant.is_random else variant.differentiate.runs_of(plan)
+        if runs is not None and (way := runs.way_of(given)) >= 0:
+            taken = tuple(plan.saved.given(range(plan.saved.intermediates)))
+            self._passes.add(variant, KnownPass(plan.tangents, wanted, runs, way, taken, plan.gradients))
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +255,16 @@ def _member(member: Member) -> tuple[int, Any]:
             return 2, value
 
 
-def _route(native: Any, variant: Variant, result: tuple[Any, Any], name: str, number: int, *, recording: bool) -> Any:
+def _route(
+    native: Any,
+    variant: Variant,
+    result: tuple[Any, Any],
+    name: str,
+    number: int,
+    passes: Sequence[tuple[Any, ...]],
+    *,
+    recording: bool,
+) -> Any:
     plan = variant.plan
     kept = len(plan.saved.contributing) + len(variant.kept_results)
     structure, members = result
@@ -269,6 +293,7 @@ def _route(native: Any, variant: Variant, result: tuple[Any, Any], name: str, nu
         gradients=plan.gradients,
         spared=plan.spared,
         number=number,
+        passes=passes,
     )
 
 

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -72,14 +73,16 @@ class Derivative : public KeepingNode {
 
   variable_list apply(variable_list&& cotangents) override {
     variable_list gradients(num_outputs());
-    const size_t used = used_of(route().tangents, cotangents).size();
-    if (used == 0) return gradients;
+    const Positions used = used_of(route().tangents, cotangents);
+    if (used.empty()) return gradients;
     const Arguments tangents = cotangents_of(route().tangents, cotangents);
     begin_pass(tangents);
-    const bool are_all_used = used == tangents.size();  // the kernel has no zeros, as zero times infinity is not zero
-    if (are_all_used && !is_followed(tangents) && !spares_products() && run_kernel(tangents, gradients))
-      return gradients;
-    differentiate_again(differentiate_, drawn_, unpack(), described_, tangents, wanted(), gradients);
+    const bool is_last = !is_followed(tangents);
+    const bool are_all_used = used.size() == tangents.size();  // the kernel has no zeros: zero times infinity is not zero
+    if (is_last && are_all_used && !spares_products() && run_kernel(tangents, gradients)) return gradients;
+    const Arguments kept = unpack();
+    if (is_last && run_known_pass(used, kept, tangents, gradients)) return gradients;
+    differentiate_again(differentiate_, drawn_, kept, described_, tangents, wanted(), gradients);
     return gradients;
   }
 
@@ -172,6 +175,27 @@ class Derivative : public KeepingNode {
     if (!stack[0].toTensor().defined()) return false;
     for (size_t k = 0; k < stack.size(); ++k) gradients[route().gradients[k]] = std::move(stack[k]).toTensor();
     return true;
+  }
+
+  // As an earlier pass like this one was run by Python. False if there was none, or the kernels do not take these tensors.
+  bool run_known_pass(const Positions& used, const Arguments& kept, const Arguments& tangents,
+                      variable_list& gradients) const {
+    if (route().passes.empty() || !drawn_.empty() || !is_quiet()) return false;
+    const Positions asked = wanted();
+    for (const Pass& pass : route().passes) {
+      if (pass.used != used || pass.wanted != asked) continue;
+      Arguments given = differentiate_.arguments_of(kept, described_);
+      std::copy_if(tangents.begin(), tangents.end(), std::back_inserter(given), [](const auto& t) { return t.defined(); });
+      const Arguments intermediates = differentiate_.intermediates_of(kept);
+      for (int64_t position : pass.intermediates) given.push_back(intermediates[position]);
+      variable_list found;
+      const pybind11::gil_scoped_acquire gil;
+      const std::shared_ptr<const Runs> tape = pass.tape.lock();
+      if (!tape || !tape->run_way(pass.way, given, found)) return false;
+      for (size_t k = 0; k < found.size(); ++k) gradients[pass.gradients[k]] = std::move(found[k]);
+      return true;
+    }
+    return false;
   }
 
   // With the random numbers of the forward pass.

@@ -48,7 +48,6 @@ class Differentiable {
     }
   }
 
- private:
   // The arguments of the forward pass, undefined in place of constants, which Python knows; zeros for
   // one that no gradient depends on.
   Arguments arguments_of(const Arguments& kept, const std::vector<Described>& described) const {
@@ -68,6 +67,7 @@ class Differentiable {
     return Arguments(kept.end() - count, kept.end());
   }
 
+ private:
   std::shared_ptr<const Route> route_;
   Operator call_;
 };

@@ -35,6 +35,32 @@ struct Member {
   PyObject* value = nullptr;  // who makes the route holds it
 };
 
+// Runs calls of an operator of flat arguments: a tape.
+struct Runs {
+  virtual ~Runs() = default;
+
+  // The results of a call, below autograd, with these tensors, undefined in place of what `way` has as constants. False if
+  // no variant takes them, or if they are no plain tensors. The caller holds the GIL, which it does without meanwhile.
+  virtual bool run_way(size_t way, Arguments& arguments, variable_list& results) const = 0;
+};
+
+// A backward pass of some of the outputs, or of some gradients, by the operator of these gradients.
+struct Pass {
+  Positions used, wanted;  // outputs that have a cotangent; arguments whose gradients are asked for
+  std::weak_ptr<const Runs> tape;  // it owns Python objects; a route may end in a thread without the GIL
+  size_t way;
+  Positions intermediates;  // which of those that are saved it takes
+  Positions gradients;      // for each of its results, the argument it belongs to
+
+  explicit Pass(const py::tuple& facts)
+      : used(facts[0].cast<Positions>()),
+        wanted(facts[1].cast<Positions>()),
+        tape(facts[2].cast<std::shared_ptr<Runs>>()),
+        way(facts[3].cast<size_t>()),
+        intermediates(facts[4].cast<Positions>()),
+        gradients(facts[5].cast<Positions>()) {}
+};
+
 // Positions are those of the arguments, if nothing else is said.
 struct Route {
   std::string node_name;                           // of the autograd node
@@ -58,6 +84,7 @@ struct Route {
   Positions gradients;                             // for each result of the backward kernel, the argument it belongs to
   std::vector<Positions> spared;                   // if none of one of these groups is needed, Python does less work
   int64_t number;                                  // its key in Python
+  std::vector<Pass> passes;                        // backward passes that are known, besides that of all
 
   std::optional<c10::OperatorHandle> forward, backward;
 
@@ -89,6 +116,7 @@ struct Route {
     read(facts, "gradients", gradients);
     read(facts, "spared", spared);
     read(facts, "number", number);
+    for (py::handle pass : facts["passes"]) passes.emplace_back(py::reinterpret_borrow<py::tuple>(pass));
     auto& dispatcher = c10::Dispatcher::singleton();
     forward = dispatcher.findSchemaOrThrow(forward_name.c_str(), "");
     if (!backward_name.empty()) backward = dispatcher.findSchemaOrThrow(backward_name.c_str(), "");

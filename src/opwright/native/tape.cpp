@@ -80,11 +80,14 @@ PYBIND11_MODULE(opwright_tape, module, py::mod_gil_not_used()) {
       .def("found", &Guards::found)
       .def("counts", &Guards::counts);
   py::class_<LeftCalls, std::shared_ptr<LeftCalls>>(module, "LeftCalls").def(py::init<>()).def("add", &LeftCalls::add);
-  py::class_<Tape, std::shared_ptr<Tape>>(module, "Tape")
+  py::class_<Runs, std::shared_ptr<Runs>>(module, "Runs");
+  py::class_<Tape, Runs, std::shared_ptr<Tape>>(module, "Tape")
       .def(py::init<std::vector<Tape::Given>, std::vector<std::tuple<size_t, bool, py::tuple>>, size_t,
                     std::vector<py::object>, py::object, std::shared_ptr<Guards>, py::object>(),
            py::kw_only(), py::arg("ways"), py::arg("varying"), py::arg("arity"), py::arg("plain_types"),
-           py::arg("owner"), py::arg("guards"), py::arg("state"));
+           py::arg("owner"), py::arg("guards"), py::arg("state"))
+      .def("way_of", &Tape::way_of)
+      .def("replace", &Tape::replace);
   py::class_<Watched>(module, "Watched")
       .def(py::init<py::tuple>(), py::arg("plain_types"))
       .def("look", &Watched::look)

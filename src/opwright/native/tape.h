@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bitset>
 #include <memory>
 #include <optional>
@@ -76,7 +77,7 @@ struct Played {
   torch::jit::Stack made;
 };
 
-class Tape {
+class Tape : public Runs {
  public:
   // A way: positions of tensors, of floats and of ints that kernels are given; constants by position; routes, by the
   // positions of what requires gradients.
@@ -111,8 +112,8 @@ class Tape {
             bool is_known_as_traced = false) const {
     if (count != arity_) return false;
     const py::object owner = owner_of(owner_);
-    if (!owner || !(is_known_as_traced || is_as_traced()))
-      return false;  // another thread has wound a new tape, or something has changed
+    if (!owner || is_replaced_ || !(is_known_as_traced || is_as_traced()))
+      return false;  // another tape is there by now, or something has changed
     Kinds kinds;
     Mask mask;
     Arguments& arguments = played.arguments;
@@ -147,6 +148,43 @@ class Tape {
         attach(route, differentiate, arguments, std::move(drawn), played.made);
       }
       played.route = route.get();
+      return true;
+    }
+    return false;
+  }
+
+  // Run nothing from now on: there is another tape, which knows more.
+  void replace() { is_replaced_ = true; }
+
+  // The way of calls like this one; -1 if there is none, or one with numbers that change.
+  int64_t way_of(const std::vector<py::object>& arguments) const {
+    if (arguments.size() != arity_) return -1;
+    Kinds kinds;
+    std::vector<PyObject*> leaves;
+    for (const py::object& argument : arguments) {
+      if (is_plain(argument.ptr())) kinds.tensors.set(leaves.size());
+      leaves.push_back(argument.ptr());
+    }
+    const auto found = std::find_if(ways_.begin(), ways_.end(), [&](const Way& w) { return w.is_for(kinds, leaves.data()); });
+    return found == ways_.end() ? -1 : found - ways_.begin();
+  }
+
+  bool run_way(size_t way, Arguments& arguments, variable_list& results) const override {
+    const py::object owner = owner_of(owner_);
+    const Way::Routes* const routes = owner && !is_replaced_ && is_as_traced() ? ways_[way].find(Mask()) : nullptr;
+    if (!routes) return false;
+    const py::gil_scoped_release no_gil;
+    const auto is_special = [](const at::Tensor& tensor) {
+      return tensor.defined() && (tensor.unsafeGetTensorImpl()->is_python_dispatch() || has_tangent(tensor));
+    };
+    if (std::any_of(arguments.begin(), arguments.end(), is_special)) return false;
+    torch::jit::Stack made;
+    for (const auto& route : *routes) {
+      const auto is_constant = [](const Member& member) { return member.kind == Member::constant; };
+      if (std::any_of(route->members.begin(), route->members.end(), is_constant)) continue;
+      if (!takes(*route, arguments, {}) || !run_forward(*route, arguments, made)) continue;
+      for (const Member& member : route->members)
+        results.push_back(member.kind == Member::given ? arguments[member.position] : made[member.position].toTensor());
       return true;
     }
     return false;
@@ -257,6 +295,7 @@ class Tape {
   py::object owner_;  // nodes hold it for as long as they live
   std::shared_ptr<Guards> guards_;
   py::object state_;
+  std::atomic<bool> is_replaced_{false};
 };
 
 }  // namespace opwright

@@ -31,7 +31,7 @@ from opwright.nn.noted import Noted
 from opwright.nn.parts.cut import Cut
 from opwright.nn.parts.opened import RunsByParts
 from opwright.nn.reference import Forward, ModuleReference, Ran, tensor_names
-from opwright.nn.telling import WAITING, is_of_the_function, kernels_told, reason_told, to_function, to_parts
+from opwright.nn.telling import is_of_the_function, kernels_told, reason_told, to_function, to_parts, waiting_told
 from opwright.settings import Settings
 from opwright.toolchain.process.forks import Lock
 from opwright.tracing.interface.flatten import Leaves
@@ -159,7 +159,7 @@ class Serving(RemembersRung):
         calls = [] if known is None else [*known.calls.values()]
         latest = [call.operator.variants for call in calls if call.operator is not None]
         if counts := [plan.kernels for variants in latest if variants is not None for plan in variants.plans()]:
-            return kernels_told(counts) + (WAITING if self._waits else "")
+            return kernels_told(counts) + (waiting_told(native.is_coming) if self._waits else "")
         is_given_up = self._is_full or self._changes_itself or module.training in self._given_up
         refusals: list[OpwrightError | None] = [known.refusal if known else None, *map(_refusal_of, calls)]
         refusals.append(self.refusal if is_given_up else None)
@@ -179,8 +179,8 @@ class Serving(RemembersRung):
 
     @property
     def _waits(self) -> bool:
-        """Whether its states are compared in Python as yet, while what does it in C++ is being built."""
-        return self._native is None and native.is_coming
+        """Whether states are compared in Python although C++ would do it, and that takes long or will be over soon."""
+        return self._native is None and self._settings.tape != "off" and (native.is_coming or self._meanwhile.is_long)
 
     def _serve_searching(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call, and look again at what the module reads while traces run functions that were left out."""
@@ -204,7 +204,8 @@ class Serving(RemembersRung):
         raise refusal
 
     def _serve(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        state = self._outside.now()
+        with self._meanwhile.comparing():
+            state = self._outside.now()
         known = self._known_in(state)
         if self._native is None:
             native.equip(self, self._settings)

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation, UnsupportedReturn, UntraceableReference
 
-WAITING = "; as written until what calls them is built, once for each version of PyTorch and Python"
-
 
 def kernels_told(counts: Iterable[tuple[int, ...]]) -> str:
     """How many kernels run, by those of several kinds of calls."""
@@ -18,6 +16,13 @@ def kernels_told(counts: Iterable[tuple[int, ...]]) -> str:
     if not any(forward) and not any(backward):
         return "library calls only"
     return f"kernels: {max(forward)} forward" + (f", {max(backward)} backward" if backward else "")
+
+
+def waiting_told(is_coming: bool) -> str:
+    """Why kernels are not called yet, or not at all."""
+    if is_coming:
+        return "; as written until what calls them is built, once for each version of PyTorch and Python"
+    return "; as written, as what calls them cannot be built here (hint: `opwright doctor` says why)"
 
 
 def reason_told(refusal: OpwrightError) -> str:

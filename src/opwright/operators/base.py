@@ -9,7 +9,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch._ops import OpOverload
 
 from opwright.binding.autograd.function_rung import FunctionRung
@@ -25,6 +24,7 @@ from opwright.binding.serving.mutating_structures import MutatingStructuredServe
 from opwright.binding.serving.numbers import Numbers, numbers_in
 from opwright.binding.serving.server import Server
 from opwright.binding.serving.structured import StructuredServer
+from opwright.binding.transforms.differentiating import Differentiating
 from opwright.binding.transforms.family import Family, Identity
 from opwright.binding.transforms.levels import TransformServer
 from opwright.binding.transforms.now import TransformsNow
@@ -226,7 +226,7 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure, Flattens, Capture
         return state.identity and f"{state.identity} {self.name} {self.save}"
 
     def _make_variants(self, state: State) -> Variants:
-        differentiate = functools.partial(self._differentiate, state)
+        differentiate = Differentiating(state, self._transforms)
         identity = lambda: self._identity(state)  # noqa: E731
         return Variants(identity, self._signature, differentiate, self._short_name, state, self._numbers)
 
@@ -258,17 +258,6 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure, Flattens, Capture
         check_outputs(self.reference, self._signature, outputs := len(plan.result.members))
         if self._registered.overload is None and plan.result.is_plain and not self._mutated:
             self._registered.register(outputs)
-
-    # -- differentiating again -------------------------------------------------------------------------------------
-
-    def _differentiate(
-        self, state: State, arguments: Sequence[Any], cotangents: Sequence[Any], plan: Plan
-    ) -> Sequence[Any]:
-        """The backward pass as an operator of its own: what runs under `create_graph=True`."""
-        state.ensure_same()
-        given = [value.item() if p in plan.numbers else value for p, value in enumerate(arguments)]
-        found = self._transforms.backward_of(plan)(*plan.laid_out([*given, *cotangents]))
-        return (found,) if isinstance(found, torch.Tensor) else found
 
     # -- transforms ------------------------------------------------------------------------------------------------
 

@@ -6,10 +6,10 @@ variant = the plan with its libraries loaded
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from opwright.binding.rungs import RungName
 from opwright.binding.variants.launcher import Launcher, load_launcher
@@ -21,7 +21,15 @@ from opwright.tracing.interface.orders import Orders
 from opwright.tracing.interface.results import Result
 from opwright.tracing.scalars.guards import NumberGuard
 
-Differentiate = Callable[[Sequence[Any], Sequence[Any], "Plan"], Sequence[Any]]
+
+class Differentiate(Protocol):
+    """Differentiates the calls of an operator."""
+
+    def __call__(self, arguments: Sequence[Any], values: Sequence[Any], plan: Plan, /) -> Sequence[Any]:
+        """The gradients of a plan, of arguments, then cotangents and intermediates."""
+
+    def runs_of(self, plan: Plan, /) -> Any:
+        """The tape in C++ of the operator of a plan's gradients; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +192,7 @@ class Variant:
 
     Attributes:
         plan: What was decided.
-        differentiate: `(arguments, cotangents and intermediates, plan) -> gradients`, differentiable in the
-            arguments and in the cotangents.
+        differentiate: Gives gradients that are differentiable in the arguments and in the cotangents.
         forward: Tensors in, outputs and intermediates out.
         backward: Saved tensors, cotangents and sizes in, gradients out.
         only_tensors: Whether every argument is a tensor, so that there are no constants to compare.

@@ -15,6 +15,7 @@ from opwright.binding.rungs import RungName
 from opwright.binding.tape import Entry, Flat, Tape, Varying
 from opwright.binding.variants.building import Builds, begin_shared, build_of, patience_of
 from opwright.binding.variants.kinds import Key, are_constants, call_of, kind_of
+from opwright.binding.variants.known_passes import KnownPasses
 from opwright.binding.variants.records import record_key
 from opwright.binding.variants.refusals import find_refusal, record_refusal
 from opwright.binding.variants.states import OutsideMoved, State
@@ -90,7 +91,9 @@ class Variants:
         self._identity = identity
         self._signature = signature
         self._load = functools.partial(load_variant, differentiate=differentiate)
-        self._make_tape = functools.partial(Tape, name=name, arity=len(signature.parameters), state=state)
+        self._passes = KnownPasses(self._wind_if_free)
+        arity = len(signature.parameters)
+        self._make_tape = functools.partial(Tape, name=name, arity=arity, state=state, passes=self._passes)
         self._numbers = numbers
         self._wound_for = numbers.version
         self.flat: Flat | None = None
@@ -139,10 +142,15 @@ class Variants:
             with self._lock:
                 self._wind()
 
+    def _wind_if_free(self) -> None:
+        with self._lock.if_free() as is_mine:
+            if is_mine:
+                self._wind()
+
     def _wind(self) -> None:
         flat: Flat | None = None
         entries: tuple[Entry, ...] = ()
-        self._wound_for = self._numbers.version
+        self._wound_for, former = self._numbers.version, self.tape
         try:
             if self._native:
                 tape = self._make_tape(self._native, self.by_call, varying=self._numbers.varying())
@@ -155,6 +163,8 @@ class Variants:
             flat, entries = None, ()
         self.flat, self._entries = flat, entries
         self.play, self.play_pinned = (entry.play for entry in entries) if entries else (None, None)
+        if former is not None:  # entries of structures, and of modules, look for the new one
+            former.runs.replace()
 
     def leave(self, arguments: Sequence[Any], settings: Settings, *, is_one_operation: bool = False) -> None:
         """Leave calls like this one to the function."""

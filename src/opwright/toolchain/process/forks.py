@@ -41,6 +41,18 @@ class Lock:
             self._owner = None
         self._lock.release()
 
+    @contextmanager
+    def if_free(self) -> Iterator[bool]:
+        """Hold it if nobody else does; tells whether this thread does."""
+        if not self._lock.acquire(blocking=False):
+            yield False
+            return
+        try:
+            with self:
+                yield True
+        finally:
+            self._lock.release()
+
     def make_anew(self) -> None:
         """Release it in a child, where its holder does not exist."""
         if self._owner != threading.get_ident():
