@@ -1,6 +1,8 @@
 // Plays a tape, and writes what the operator changes.
 #pragma once
 
+#include <string_view>
+
 #include "objects.h"
 #include "overlap.h"
 #include "tape.h"
@@ -19,9 +21,14 @@ struct Player {
     for (int64_t position : changed) targets.push_back(tensor_in(leaves[position]));
     try {
       if (!tape.play(leaves, count, changed, played, is_as_traced)) return false;
-    } catch (const py::error_already_set&) {
+    } catch (const py::error_already_set& error) {
+      if (played.route && ends_recomputation(error.type().ptr())) write(targets, played);
       throw;
-    } catch (const python_error&) {
+    } catch (const python_error& error) {  // which may hold it, or still be the one that Python has under way
+      if (played.route && ends_recomputation(error.type ? error.type : PyErr_Occurred())) {
+        const py::error_scope under_way;
+        write(targets, played);
+      }
       throw;
     } catch (const std::exception&) {  // nothing has changed yet: Python finds out what it means
       return false;
@@ -68,6 +75,13 @@ struct Player {
           return false;
     }
     return true;
+  }
+
+  // Whether a checkpoint ends its second forward pass, as it does when the last tensor that it needs is saved. By then the
+  // kernel has run, and in eager a norm has changed its statistics a second time.
+  static bool ends_recomputation(PyObject* type) {
+    return type && PyType_Check(type) &&
+           std::string_view(reinterpret_cast<PyTypeObject*>(type)->tp_name) == "_StopRecomputationError";
   }
 
   // Copy the new values, which are the last members of the result, and return in their place what has them now.

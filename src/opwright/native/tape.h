@@ -143,11 +143,9 @@ class Tape : public Runs {
       Arguments drawn;
       if (is_recorded && route->is_random) drawn.push_back(GeneratorState::bytes_now());
       if (!run_forward(*route, arguments, played.made)) continue;
-      if (is_recorded) {
-        keep_old_values(*route, changed, arguments);
-        attach(route, differentiate, arguments, std::move(drawn), played.made);
-      }
+      if (is_recorded) keep_old_values(*route, changed, arguments);
       played.route = route.get();
+      if (is_recorded) attach(route, differentiate, arguments, std::move(drawn), played.made);
       return true;
     }
     return false;
