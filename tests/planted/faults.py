@@ -123,7 +123,7 @@ FAULTS = (
         "tuple(members)",
         "nn",
     ),
-    Planted("optim/stepping.py", " and MASTER not in state:", ":", "optim"),
+    Planted("optim/first_values.py", " and MASTER not in state:", ":", "optim"),
     Planted("optim/clipping.py", "norm * unscaled + _SMALL", "norm + _SMALL", "optim"),
     Planted(
         "tensors/covering/compare.py",

@@ -17,6 +17,7 @@ def optimizer(
     sparse: bool = False,
     check: Callable[..., None] | None = None,
     constants: Sequence[str] = (),
+    restarts: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], type[DerivedOptimizer]]:
     """Turn the update of one parameter into an optimizer.
 
@@ -33,6 +34,8 @@ def optimizer(
         check: Gets the hyper-parameters of each group by name, and raises if they do not go together.
         constants: Names of hyper-parameters that kernels are specialised to although they are floats: each value has
             kernels of its own, and operations of PyTorch that take no number at run time can have it.
+        restarts: Names of states whose first value sets the number of the step back to 1: when hyper-parameters ask for
+            the state later than in the first step, or when it was taken out of `optimizer.state[param]`.
 
     Returns:
         A decorator that makes a subclass of `torch.optim.Optimizer`.
@@ -42,7 +45,9 @@ def optimizer(
     """
 
     def make(function: Callable[..., Any]) -> type[DerivedOptimizer]:
-        definition = read_definition(function, state, sparse=sparse, check=check, constants=constants)
+        definition = read_definition(
+            function, state, sparse=sparse, check=check, constants=constants, restarts=restarts
+        )
         return optimizer_class(DerivedOptimizer, definition, Variants(definition))
 
     return make

@@ -32,6 +32,7 @@ class Definition:
         sparse: Whether sparse gradients are taken, as dense ones.
         check: Raises if hyper-parameters do not go together.
         constants: Hyper-parameters whose values kernels are specialised to, although they are floats.
+        restarts: States whose first value comes with step 1, also when other steps were taken before.
     """
 
     function: Callable[..., Any]
@@ -41,6 +42,7 @@ class Definition:
     sparse: bool = False
     check: Callable[..., None] | None = None
     constants: frozenset[str] = frozenset()
+    restarts: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -68,6 +70,7 @@ def read_definition(
     sparse: bool,
     check: Callable[..., None] | None = None,
     constants: Sequence[str] = (),
+    restarts: Sequence[str] = (),
 ) -> Definition:
     """Read the signature of an update.
 
@@ -77,6 +80,7 @@ def read_definition(
         sparse: Whether sparse gradients are taken.
         check: Raises if hyper-parameters do not go together.
         constants: Hyper-parameters whose values kernels are specialised to.
+        restarts: States whose first value comes with step 1.
 
     Raises:
         UpdateRefused: If the parameters are others than these.
@@ -110,4 +114,10 @@ def read_definition(
             place=place,
             hint=f"its hyper-parameters are ({', '.join(hyper)})",
         )
-    return Definition(function, states, starts, hyper, sparse, check, frozenset(constants))
+    if unknown := [name for name in restarts if name not in states]:
+        raise UpdateRefused(
+            f"{function.__name__} has no state '{unknown[0]}', which restarts= names",
+            place=place,
+            hint=f"its states are ({', '.join(states)})",
+        )
+    return Definition(function, states, starts, hyper, sparse, check, frozenset(constants), frozenset(restarts))

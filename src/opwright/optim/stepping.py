@@ -13,9 +13,10 @@ from opwright.binding.environment import is_quiet
 from opwright.optim.clipping import clip_factor
 from opwright.optim.definition import STEP, Definition
 from opwright.optim.examine import examine
+from opwright.optim.first_values import begin
 from opwright.optim.functional import functional
 from opwright.optim.hyper import are_same, as_number, by_name, check_hyper
-from opwright.optim.kinds import MASTER, split_numbers
+from opwright.optim.kinds import split_numbers
 from opwright.optim.options import Options, Rounding, StateDtype, check_options
 from opwright.optim.serving.entries import Manner
 from opwright.optim.serving.kernels import Kernels
@@ -23,7 +24,6 @@ from opwright.optim.serving.parts import same_everywhere
 from opwright.optim.serving.plan import Plan
 from opwright.optim.signatures import OptimizerSignature
 
-_HALVES = (torch.bfloat16, torch.float16)
 _ROUNDING = "rounding"  # in a state_dict: the seed of random rounding, and how often it was used
 
 
@@ -184,7 +184,7 @@ class SteppingOptimizer(Optimizer):
         return clip_factor(plan.gradients(), self._options.max_grad_norm, 1.0 if unscaled is None else unscaled)
 
     def _read_groups(self) -> bool:
-        """Read the hyper-parameters of all groups; returns whether others than numbers have changed."""
+        """Read the hyper-parameters of all groups; returns whether more than numbers has changed."""
         names = (*self.definition.hyper, "maximize")
         read = self._read
         if len(read) != len(self.param_groups):
@@ -195,10 +195,12 @@ class SteppingOptimizer(Optimizer):
             before, numbers = read[position]
             if are_same(values, before):
                 continue
-            now, constants = split_numbers(self.definition, self._hyper(group))
+            hyper = self._hyper(group)
+            now, constants = split_numbers(self.definition, hyper)
             changed |= not before or now.keys() != numbers.keys() or self._constants.get(position) != (
                 constants, group["maximize"]
             )  # fmt: skip
+            changed = changed or (self._plan is not None and self._plan.lacks_states(position, hyper))
             self._constants[position] = constants, group["maximize"]
             read[position] = values, now
         return changed
@@ -211,31 +213,12 @@ class SteppingOptimizer(Optimizer):
     def _new_plan(self, params: list[torch.Tensor], groups: list[int], manner: Manner) -> Plan:
         """Look at parameters with gradients, the groups of each by number; states are made where there are none."""
         hyper = [self._hyper(group) for group in self.param_groups]
-        states = [self._state_of(p, hyper[g]) for p, g in zip(params, groups, strict=True)]
+        states: list[dict[str, Any]] = [self.state[param] for param in params]
+        for param, state, group in zip(params, states, groups, strict=True):
+            begin(self.definition, self._options, param, state, hyper[group])
         maximize = [bool(group["maximize"]) for group in self.param_groups]
         lists = [group["params"] for group in self.param_groups]
         return Plan(self.definition, self.variants, params, states, groups, hyper, maximize, manner, lists, self.state)
-
-    def _state_of(self, param: torch.Tensor, hyper: Mapping[str, Any]) -> dict[str, Any]:
-        """The states of a parameter, with first values if there are none."""
-        state: dict[str, Any] = self.state[param]
-        if not isinstance(step := state.get(STEP), torch.Tensor) or step.dtype is not torch.float32 or step.is_cuda:
-            # a state_dict of torch.optim.SGD has no step, and old ones have numbers
-            taken = float(step) if step is not None else float(bool(state))
-            state[STEP] = torch.tensor(taken, dtype=torch.float32)
-        if self._options.master and param.dtype in _HALVES and MASTER not in state:
-            state[MASTER] = param.detach().to(torch.float32, memory_format=torch.preserve_format)
-        for name in self.definition.states:
-            if state.get(name) is None:
-                made = self.definition.start(name, state.get(MASTER, param), hyper)
-                dtype = self._options.dtype_of(name)
-                if made is not None:
-                    state[name] = (
-                        made.to(dtype)
-                        if dtype and made.is_floating_point() and (made.dim() or not param.dim())
-                        else made
-                    )
-        return state
 
     # -- the definition --------------------------------------------------------------------------------------------
 

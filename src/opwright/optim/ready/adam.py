@@ -14,11 +14,11 @@ Betas = tuple[float, float]
 
 
 def _adam(param: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, max_exp_avg_sq: Tensor | None, step: float,
-          lr: float, betas: Betas, eps: float) -> Any:  # fmt: skip
+          lr: float, betas: Betas, eps: float, amsgrad: bool) -> Any:  # fmt: skip
     beta1, beta2 = betas
     exp_avg = exp_avg + (1 - beta1) * (grad - exp_avg)
     exp_avg_sq = second = beta2 * exp_avg_sq + (1 - beta2) * grad * grad
-    if max_exp_avg_sq is not None:
+    if max_exp_avg_sq is not None and amsgrad:
         max_exp_avg_sq = second = torch.maximum(max_exp_avg_sq, exp_avg_sq)
     denominator = second.sqrt() / (1 - beta2**step) ** 0.5 + eps
     return param - lr / (1 - beta1**step) * exp_avg / denominator, exp_avg, exp_avg_sq, max_exp_avg_sq
@@ -33,7 +33,7 @@ def Adam(param: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, max_e
         param = param * (1 - lr * weight_decay)
     elif weight_decay != 0:
         grad = grad + weight_decay * param
-    return _adam(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, betas, eps)
+    return _adam(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, betas, eps, amsgrad)
 
 
 @optimizer(state={"exp_avg": None, "exp_avg_sq": None, "max_exp_avg_sq": zeros_if("amsgrad")})
@@ -42,7 +42,7 @@ def AdamW(param: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, max_
           amsgrad: bool = False) -> Any:  # fmt: skip
     """Adam with decoupled weight decay, as torch.optim.AdamW."""
     param = param * (1 - lr * weight_decay)
-    return _adam(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, betas, eps)
+    return _adam(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, betas, eps, amsgrad)
 
 
 @optimizer(state=("exp_avg", "exp_inf"))

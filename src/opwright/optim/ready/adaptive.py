@@ -42,10 +42,10 @@ def RMSprop(param: Tensor, grad: Tensor, square_avg: Tensor, momentum_buffer: Te
     """RMSprop, as torch.optim.RMSprop."""
     grad = grad + weight_decay * param if weight_decay != 0 else grad
     square_avg = variance = alpha * square_avg + (1 - alpha) * grad * grad
-    if grad_avg is not None:
+    if grad_avg is not None and centered:
         grad_avg = grad_avg + (1 - alpha) * (grad - grad_avg)
         variance = square_avg - grad_avg * grad_avg
     update = grad / (variance.sqrt() + eps)
-    if momentum_buffer is not None:
+    if momentum_buffer is not None and momentum > 0:
         momentum_buffer = update = momentum * momentum_buffer + update
     return param - lr * update, square_avg, momentum_buffer, grad_avg

@@ -12,14 +12,15 @@ from opwright.optim.ready.starts import filled_with, number, refuse_etas, refuse
 Tensor = torch.Tensor
 
 
-@optimizer(state={"momentum_buffer": zeros_if("momentum")}, sparse=True, check=refuse_nesterov)
+@optimizer(state={"momentum_buffer": zeros_if("momentum")}, sparse=True, check=refuse_nesterov,
+           restarts=("momentum_buffer",))  # fmt: skip
 def SGD(param: Tensor, grad: Tensor, momentum_buffer: Tensor | None, step: float, *, lr: float = 1e-3,
         momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False
         ) -> Any:  # fmt: skip
     """Stochastic gradient descent, as torch.optim.SGD."""
     if weight_decay != 0:
         grad = grad + weight_decay * param
-    if momentum_buffer is not None:
+    if momentum_buffer is not None and momentum != 0:
         new = grad if dampening == 0 or step == 1 else (1 - dampening) * grad
         momentum_buffer = momentum * momentum_buffer + new
         grad = grad + momentum * momentum_buffer if nesterov else momentum_buffer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -17,6 +17,13 @@ from opwright.optim.serving.entries import Manner, copy_gradient, entry_of, over
 from opwright.optim.serving.kernels import Kernels
 from opwright.optim.serving.parts import number_of, part_of, place_of, placed_alike
 from opwright.tracing.torch_hooks.spread import has_spread, spec_of
+
+
+class _Without(NamedTuple):
+    """One of the parameters of a shape that do not have some states."""
+
+    param: torch.Tensor
+    missing: tuple[str, ...]
 
 
 class Plan:
@@ -54,6 +61,11 @@ class Plan:
         self.params = params
         self.groups = groups
         self._states = states
+        self._without: dict[int, dict[Hashable, _Without]] = {}
+        for param, state, group in zip(params, states, groups, strict=True):
+            if missing := tuple(name for name in definition.states if state.get(name) is None):
+                of_group = self._without.setdefault(group, {})
+                of_group.setdefault((param.shape, param.dtype, param.device, missing), _Without(param, missing))
         self._kept = list(kept.values())
         self._is_strided = all(param.layout is torch.strided for param in params)
         self.entries = [
@@ -88,6 +100,19 @@ class Plan:
         is_simple = not (self._copied or self._parts or self._composed)
         self._everything = (lists, [*map(list, lists)], dict(kept))  # so that no other object has the address of one
         self._watched_natively = variants.watch(lists, kept) if is_simple else None
+
+    def lacks_states(self, group: int, hyper: Mapping[str, Any]) -> bool:
+        """Whether other hyper-parameters need states that parameters of a group do not have.
+
+        Args:
+            group: The number of the group.
+            hyper: Its hyper-parameters.
+        """
+        return any(
+            self._definition.start(name, param, hyper) is not None
+            for param, missing in self._without.get(group, {}).values()
+            for name in missing
+        )
 
     def gradients(self) -> list[torch.Tensor]:
         """The gradients now."""

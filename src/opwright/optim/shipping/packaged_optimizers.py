@@ -41,6 +41,7 @@ def optimizer(
     sparse: bool = False,
     check: Callable[..., None] | None = None,
     constants: Sequence[str] = (),
+    restarts: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], type[SteppingOptimizer]]:
     """Turn the update of one parameter into an optimizer, as `opwright.optimizer` does.
 
@@ -48,7 +49,9 @@ def optimizer(
     """
 
     def make(function: Callable[..., Any]) -> type[SteppingOptimizer]:
-        definition = read_definition(function, state, sparse=sparse, check=check, constants=constants)
+        definition = read_definition(
+            function, state, sparse=sparse, check=check, constants=constants, restarts=restarts
+        )
         return optimizer_class(SteppingOptimizer, definition, PackagedKernels(definition.name))
 
     return make

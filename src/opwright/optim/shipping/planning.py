@@ -259,7 +259,9 @@ def _record_on_gpu(derived: Derived) -> dict[str, Any]:
 def _agree(cls: type[SteppingOptimizer], carried: type[SteppingOptimizer], makers: Sequence[_Maker]) -> bool:
     """Whether two classes have the same definition: names, defaults, and results of steps, bit for bit."""
     ours, theirs = cls.definition, carried.definition
-    if any(getattr(ours, name) != getattr(theirs, name) for name in ("states", "hyper", "sparse", "constants")):
+    if any(
+        getattr(ours, name) != getattr(theirs, name) for name in ("states", "hyper", "sparse", "constants", "restarts")
+    ):
         return False
     if (ours.check is None) != (theirs.check is None) or ours.starts.keys() != theirs.starts.keys():
         return False
