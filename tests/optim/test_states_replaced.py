@@ -93,3 +93,19 @@ def test_steps_are_watched_without_python() -> None:
         param.grad = torch.ones(3)
         optimizer.step()
     assert optimizer._plan._seen == [param.grad.data_ptr()]
+
+
+@pytest.mark.parametrize("name", ["exp_avg", "step"])
+def test_a_graph_that_saved_a_state_is_refused_after_a_step(name: str) -> None:
+    """As in eager: the value that its backward pass needs is gone."""
+    param, weight = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    optimizer = optim.Adam([param])
+    for _ in range(3):
+        param.grad = torch.ones(2)
+        optimizer.step()
+        made = (weight * optimizer.state[param][name]).sum()
+    made.backward()
+    made = (weight * optimizer.state[param][name]).sum()
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        made.backward()

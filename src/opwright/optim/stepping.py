@@ -143,7 +143,7 @@ class SteppingOptimizer(Optimizer):
         seed = _mixed(self._seed, self._drawn) if manner.at_random else 0
         quiet = is_quiet()
         plan.run(self.variants.state() if quiet else None, numbers, seed, quiet=quiet)
-        torch.autograd.graph.increment_version(plan.params)
+        torch.autograd.graph.increment_version(plan.written)
         if self._options.free_grads:
             for param in plan.params:
                 param.grad = None

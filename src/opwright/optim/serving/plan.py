@@ -87,6 +87,7 @@ class Plan:
             for (kind, _), positions in by_kind.items()
         ]  # fmt: skip
         self._held = self._now_held()
+        self.written = [*params, *(held for held in self._held if isinstance(held, torch.Tensor))]
         self._parts = [position for position, entry in enumerate(self.entries) if entry.specs]
         self._where = place_of if self._parts else _place
         tensors = [t for t in (*params, *self._held) if isinstance(t, torch.Tensor)]
