@@ -119,3 +119,15 @@ def test_momentum_begins_anew_where_its_buffer_is_taken_away(taken_away: Any) ->
         return [*params, *(optimizer.state[param]["momentum_buffer"] for param in params)]
 
     torch.testing.assert_close(restarted(opwright.optim), restarted(torch.optim))
+
+
+@pytest.mark.parametrize(("name", "key"), [("Rprop", "etas"), ("NAdam", "betas")])
+def test_a_list_that_changes_in_place_is_seen(name: str, key: str) -> None:
+    def changed(library: Any) -> list[torch.Tensor]:
+        optimizer = getattr(library, name)(parameters(SHAPES), lr=0.1, **{key: [0.5, 1.2 if name == "Rprop" else 0.9]})
+        for _ in range(4):
+            optimizer.param_groups[0][key][1] += 0.02
+            train(optimizer, 1, seed=3)
+        return optimizer.param_groups[0]["params"]
+
+    torch.testing.assert_close(changed(opwright.optim), changed(torch.optim))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -65,6 +66,13 @@ def as_number(value: Any, default: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return float(value)
     return float(value) if type(value) is int and type(default) is float else value
+
+
+def kept(value: Any) -> Any:
+    """A hyper-parameter to compare with later, when a list or an array may have other members."""
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(kept, value)) if type(value) in (tuple, list) else value
+    return copy.copy(value) if hasattr(value, "__array__") and not isinstance(value, torch.Tensor) else value
 
 
 def are_same(values: tuple[Any, ...], before: tuple[Any, ...]) -> bool:

@@ -15,7 +15,7 @@ from opwright.optim.definition import STEP, Definition
 from opwright.optim.examine import examine
 from opwright.optim.first_values import begin
 from opwright.optim.functional import functional
-from opwright.optim.hyper import are_same, as_number, by_name, check_hyper
+from opwright.optim.hyper import are_same, as_number, by_name, check_hyper, kept
 from opwright.optim.kinds import split_numbers
 from opwright.optim.options import Options, Rounding, StateDtype, check_options
 from opwright.optim.serving.entries import Manner
@@ -202,7 +202,7 @@ class SteppingOptimizer(Optimizer):
             )  # fmt: skip
             changed = changed or (self._plan is not None and self._plan.lacks_states(position, hyper))
             self._constants[position] = constants, group["maximize"]
-            read[position] = values, now
+            read[position] = tuple(map(kept, values)), now
         return changed
 
     def _hyper(self, group: Mapping[str, Any]) -> dict[str, Any]:
