@@ -85,3 +85,31 @@ def test_complex_parameters(name: str) -> None:
         for cls in (getattr(opwright.optim, name), getattr(torch.optim, name))
     )
     torch.testing.assert_close(ours, theirs)
+
+
+TINY, NOT_A_NUMBER, INFINITE = 1e-9, float("nan"), float("inf")
+EXTREMES = [
+    ("Adafactor", {}, (6,), NOT_A_NUMBER),
+    ("Adafactor", {}, (3, 4), NOT_A_NUMBER),
+    ("Adafactor", {"eps": (0.0, 1e-3)}, (3, 4), TINY),
+    ("Adafactor", {"eps": (0.0, 0.0)}, (6,), TINY),
+    ("Adafactor", {"d": 2.0}, (6,), INFINITE),
+    *((name, {}, (6,), extreme) for name in ("Adamax", "RMSprop", "Rprop") for extreme in (NOT_A_NUMBER, INFINITE)),
+]
+
+
+@pytest.mark.parametrize("in_param", [False, True])
+@pytest.mark.parametrize(("name", "hyper", "shape", "extreme"), EXTREMES)
+def test_extremes(name: str, hyper: dict[str, Any], shape: tuple[int, ...], extreme: float, in_param: bool) -> None:
+    """Gradients that are tiny, or of which one element is not finite; or such an element of the parameter."""
+
+    def stepped(library: Any) -> list[torch.Tensor]:
+        param = torch.linspace(1, 2, 6 if len(shape) == 1 else 12).reshape(shape).requires_grad_()
+        optimizer = getattr(library, name)([param], lr=0.1, **hyper)
+        for _ in range(2):
+            param.grad = torch.full(shape, TINY if extreme == TINY else 0.5)
+            (param.data if in_param else param.grad).view(-1)[1] = extreme
+            optimizer.step()
+        return [param.detach(), *optimizer.state[param].values()]
+
+    torch.testing.assert_close(stepped(opwright.optim), stepped(torch.optim), equal_nan=True)

@@ -43,7 +43,8 @@ def Adafactor(param: Tensor, grad: Tensor, row_var: Any, col_var: Any, variance:
               beta2_decay: float = -0.8, eps: Any = (None, 1e-3), d: float = 1.0,
               weight_decay: float = 0.0) -> Any:  # fmt: skip
     """Adafactor, algorithm 5 of Shazeer and Stern, 2018 (arXiv:1804.04235), with the arguments of torch.optim."""
-    least, squared, share = eps[0] or torch.finfo(param.dtype).eps, grad * grad, step**beta2_decay
+    least = torch.finfo(param.dtype).eps if eps[0] is None else eps[0]
+    squared, share = grad * grad, step**beta2_decay
     if variance is None:
         row_var = row_var + share * (squared.mean(-1, keepdim=True) - row_var)
         col_var = col_var + share * (squared.mean(-2, keepdim=True) - col_var)
@@ -51,9 +52,14 @@ def Adafactor(param: Tensor, grad: Tensor, row_var: Any, col_var: Any, variance:
     else:
         variance = estimate = variance + share * (squared - variance)
     update = grad / estimate.clamp(min=least * least).sqrt()
-    rate = min(lr, 1 / step**0.5) * param.square().mean().sqrt().clamp(min=eps[1])
-    clipped = (update.square().mean().sqrt() / d).clamp(min=1.0)
+    rate = min(lr, 1 / step**0.5) * _greater(param.square().mean().sqrt(), eps[1])
+    clipped = _greater(update.square().mean().sqrt() / d, 1.0)
     return param * (1 - lr * weight_decay) - rate / clipped * update, row_var, col_var, variance
+
+
+def _greater(value: Tensor, least: float) -> Tensor:
+    """Python's max(least, value), which is the first where the second is not a number."""
+    return torch.where(value > least, value, least)
 
 
 def _orthogonal(update: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
