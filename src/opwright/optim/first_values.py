@@ -12,6 +12,7 @@ from opwright.optim.kinds import MASTER
 from opwright.optim.options import Options
 
 _HALVES = (torch.bfloat16, torch.float16)
+_OF_STEPS = (torch.float32, torch.float64)
 
 
 def begin(
@@ -26,10 +27,11 @@ def begin(
         state: Its states.
         hyper: The hyper-parameters of its group.
     """
-    if not isinstance(step := state.get(STEP), torch.Tensor) or step.dtype is not torch.float32 or step.is_cuda:
+    if not isinstance(step := state.get(STEP), torch.Tensor) or step.dtype not in _OF_STEPS or step.is_cuda:
         # a state_dict of torch.optim.SGD has no step, and old ones have numbers
         taken = float(step) if step is not None else float(bool(state))
-        state[STEP] = torch.tensor(taken, dtype=torch.float32)
+        wide = torch.get_default_dtype() == torch.float64  # as torch.optim has it
+        state[STEP] = torch.tensor(taken, dtype=torch.float64 if wide else torch.float32)
     if options.master and param.dtype in _HALVES and MASTER not in state:
         state[MASTER] = param.detach().to(torch.float32, memory_format=torch.preserve_format)
     for name in definition.states:

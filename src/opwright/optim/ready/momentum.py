@@ -35,8 +35,8 @@ def ASGD(param: Tensor, grad: Tensor, eta: Tensor, mu: Tensor, ax: Tensor, step:
         grad = grad + weight_decay * param
     param = param - lambd * (eta * param) - eta * grad
     ax = torch.where(mu == 1, param, ax + (param - ax) * mu)
-    eta = torch.full_like(eta, lr / (1 + lambd * lr * step) ** alpha)
-    mu = torch.full_like(mu, 1 / max(1, step - t0))
+    eta = torch.full((), lr / (1 + lambd * lr * step) ** alpha).to(eta.dtype)  # torch.optim rounds to the default dtype
+    mu = torch.full((), 1 / max(1, step - t0)).to(mu.dtype)
     return param, eta, mu, ax
 
 

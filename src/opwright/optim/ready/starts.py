@@ -28,10 +28,12 @@ def filled_with(name: str) -> Any:
 
 
 def number(value: float | str) -> Any:
-    """A float32 without dimensions: a value, or that of a hyper-parameter."""
+    """A tensor without dimensions: a value, or that of a hyper-parameter; in the dtype of `step`."""
 
     def start(param: torch.Tensor, **hyper: Any) -> torch.Tensor:
-        return torch.tensor(float(hyper[value] if isinstance(value, str) else value), dtype=torch.float32)
+        wide = torch.get_default_dtype() == torch.float64  # as torch.optim has it
+        dtype = torch.float64 if wide else torch.float32
+        return torch.tensor(float(hyper[value] if isinstance(value, str) else value), dtype=dtype)
 
     return start
 
