@@ -54,13 +54,23 @@ def gradient_conjugated(optimizer: Any) -> None:
     first.grad = torch._neg_view(first.grad)
 
 
+def parameter_negated(optimizer: Any) -> None:
+    first = optimizer.param_groups[0]["params"][0]
+    first.data = torch._neg_view(first.data)
+
+
+def state_negated(optimizer: Any) -> None:
+    state = optimizer.state[optimizer.param_groups[0]["params"][0]]
+    state["exp_avg"] = torch._neg_view(-state["exp_avg"])
+
+
 def parameters_swapped(optimizer: Any) -> None:
     optimizer.param_groups[0]["params"].reverse()
 
 
 CHANGES = (
     *(emptied, begun_anew, one_replaced, one_tensor_replaced, memory_replaced, parameter_replaced, gradient_transposed),
-    *(gradient_dropped, gradient_conjugated, parameters_swapped),
+    *(gradient_dropped, gradient_conjugated, parameter_negated, state_negated, parameters_swapped),
 )
 
 
@@ -109,3 +119,33 @@ def test_a_graph_that_saved_a_state_is_refused_after_a_step(name: str) -> None:
     optimizer.step()
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         made.backward()
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adadelta"])
+def test_a_conjugate_parameter_is_updated_in_its_own_memory(name: str) -> None:
+    """Where PyTorch does it; others of its optimizers refuse one, which are updated here, too."""
+    found = []
+    for library in (optim, torch.optim):
+        memory = torch.tensor([1 + 1j, 2.0, 3 - 2j])
+        param = memory.conj().requires_grad_()
+        optimizer = getattr(library, name)([param], lr=0.1)
+        for step in range(3):
+            param.grad = torch.tensor([1j, 0.5 + step, 2.0])
+            optimizer.step()
+        found.append(memory)
+    torch.testing.assert_close(*found)
+
+
+def test_conjugate_states() -> None:
+    found = []
+    for is_conjugate in (True, False):
+        param = torch.tensor([1 + 1j, 2.0, 3 - 2j]).requires_grad_()
+        optimizer = optim.Adam([param], lr=0.1)
+        for step in range(3):
+            param.grad = torch.tensor([1j, 0.5 + step, 2.0])
+            optimizer.step()
+            state = optimizer.state[param]
+            if is_conjugate:
+                state["exp_avg"] = state["exp_avg"].resolve_conj().conj().resolve_conj().conj()
+        found.append((param, state["exp_avg"].resolve_conj()))
+    torch.testing.assert_close(*found)

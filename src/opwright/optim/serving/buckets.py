@@ -163,11 +163,15 @@ def run_composed(
         numbers: Its numbers, by name: the step too.
         seed: Of random rounding.
     """
+    for name, conjugate in entry.conjugated.items():
+        entry.tensors[name].copy_(torch.view_as_real(conjugate.resolve_conj()))
     kind, tensors = entry.kind, whole_of(entry.tensors, entry.specs)
     rounded = _rounding(entry, seed)
     made = updated(definition, kind, {**tensors, **numbers}, gathered(hyper, numbers), rounded)
     for name, value in zip(result_names(definition, kind), made, strict=True):
         tensors[name].copy_(value)
+    for name, conjugate in entry.conjugated.items():
+        conjugate.copy_(torch.view_as_complex(entry.tensors[name]))
     entry.state[STEP] += 1
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -33,6 +33,7 @@ class Entry:
         served: Whether kernels may serve them.
         copied: A gradient that lies otherwise than the parameter is copied into `tensors["grad"]` before each step.
         specs: How the wholes lie of which `tensors` are the parts that this process has; None if these are whole.
+        conjugated: Parameters and states with the conjugate bit, of which `tensors` has copies.
     """
 
     param: torch.Tensor
@@ -44,6 +45,7 @@ class Entry:
     served: bool
     copied: bool
     specs: Specs | None = None
+    conjugated: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +94,11 @@ def entry_of(
     if specs:
         copied = spec_of(grad).placements != specs["param"].placements
         param, grad = part_of(param), part_of(grad, specs["param"])
-    kept = {name: _real(part_of(state[name]) if specs else state[name]) for name in names}
-    real = _real(param)
+    written = {"param": param, **{name: part_of(state[name]) if specs else state[name] for name in names}}
+    conjugated = {name: tensor.detach() for name, tensor in written.items() if tensor.is_conj()}
+    is_plain_memory = not (conjugated or any(map(torch.Tensor.is_neg, written.values())))
+    real, *rest = map(_real, written.values())
+    kept = dict(zip(names, rest, strict=True))
     sizes = real.shape if sizes is None else sizes
     operands = (param, grad, *kept.values())
     device = param.device
@@ -125,8 +130,8 @@ def entry_of(
     fits = specs is None or (kind.is_flat and 1 not in sizes)  # tables serve no sizes of one
     known = all(t.dtype in _DTYPES for t in tensors.values()) and state[STEP].dtype is torch.float32
     has_kernels = device.type == "cpu" or kind.is_flat  # those of GPUs are for tables
-    served = plain and fits and known and has_kernels and not is_empty and _is_written_once(real)
-    return Entry(param, state, number, group, tensors, kind, served, copied, specs)
+    served = plain and is_plain_memory and fits and known and has_kernels and not is_empty and _is_written_once(real)
+    return Entry(param, state, number, group, tensors, kind, served, copied, specs, conjugated)
 
 
 def copy_gradient(entry: Entry, grad: torch.Tensor) -> None:

@@ -92,6 +92,7 @@ class Plan:
         self._where = place_of if self._parts else _place
         tensors = [t for t in (*params, *self._held) if isinstance(t, torch.Tensor)]
         self._watched = [t for t in tensors if self._parts or type(t) in PLAIN_TYPES]
+        self._memory = [tensor for tensor in self._watched if type(tensor) in PLAIN_TYPES]
         self._places = list(map(self._where, self._watched))
         self._shapes = self._now_shapes()
         self._gradients = _facts([param.grad for param in params if param.grad is not None])
@@ -169,7 +170,8 @@ class Plan:
     def _now_shapes(self) -> list[Any]:
         if not self._is_strided:
             return [(param.shape, param.layout) for param in self.params]
-        return [*[param.shape for param in self.params], *map(_strides, self.params)]
+        bits = [*map(_is_negative, self._memory), *map(_is_conjugate, self._memory)]
+        return [*[param.shape for param in self.params], *map(_strides, self.params), *bits]
 
     def run(
         self,
@@ -260,7 +262,8 @@ class Plan:
 
 _SEEDS_APART, _PARTS_APART = 40, 52
 _PLAIN = frozenset(PLAIN_TYPES)
-_place, _strides, _is_negative = torch.Tensor.data_ptr, torch.Tensor.stride, torch.Tensor.is_neg
+_place, _strides = torch.Tensor.data_ptr, torch.Tensor.stride
+_is_negative, _is_conjugate = torch.Tensor.is_neg, torch.Tensor.is_conj
 
 
 def _facts(gradients: Sequence[torch.Tensor]) -> list[Any]:
