@@ -16,6 +16,7 @@ def optimizer(
     state: Sequence[str] | Mapping[str, Start | None] = (),
     sparse: bool = False,
     check: Callable[..., None] | None = None,
+    checks_all: bool = False,
     constants: Sequence[str] = (),
     restarts: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], type[DerivedOptimizer]]:
@@ -32,6 +33,7 @@ def optimizer(
             need no such state, for which the function gets and returns None; None for zeros like the parameter.
         sparse: Whether sparse gradients are taken; as dense ones, which must give the same results.
         check: Gets the hyper-parameters of each group by name, and raises if they do not go together.
+        checks_all: Whether `check` alone refuses; otherwise, negative rates are refused first, as in torch.optim.
         constants: Names of hyper-parameters that kernels are specialised to although they are floats: each value has
             kernels of its own, and operations of PyTorch that take no number at run time can have it.
         restarts: Names of states whose first value sets the number of the step back to 1: when hyper-parameters ask for
@@ -46,7 +48,7 @@ def optimizer(
 
     def make(function: Callable[..., Any]) -> type[DerivedOptimizer]:
         definition = read_definition(
-            function, state, sparse=sparse, check=check, constants=constants, restarts=restarts
+            function, state, sparse=sparse, check=check, checks_all=checks_all, constants=constants, restarts=restarts
         )
         return optimizer_class(DerivedOptimizer, definition, Variants(definition))
 

@@ -31,6 +31,7 @@ class Definition:
         hyper: The hyper-parameters with their defaults; `torch.optim.optimizer.required` for none.
         sparse: Whether sparse gradients are taken, as dense ones.
         check: Raises if hyper-parameters do not go together.
+        checks_all: Whether negative rates are refused by `check` alone.
         constants: Hyper-parameters whose values kernels are specialised to, although they are floats.
         restarts: States whose first value comes with step 1, also when other steps were taken before.
     """
@@ -41,6 +42,7 @@ class Definition:
     hyper: Mapping[str, Any]
     sparse: bool = False
     check: Callable[..., None] | None = None
+    checks_all: bool = False
     constants: frozenset[str] = frozenset()
     restarts: frozenset[str] = frozenset()
 
@@ -69,6 +71,7 @@ def read_definition(
     *,
     sparse: bool,
     check: Callable[..., None] | None = None,
+    checks_all: bool = False,
     constants: Sequence[str] = (),
     restarts: Sequence[str] = (),
 ) -> Definition:
@@ -79,6 +82,7 @@ def read_definition(
         state: The names of its states, perhaps with what makes their first values.
         sparse: Whether sparse gradients are taken.
         check: Raises if hyper-parameters do not go together.
+        checks_all: Whether negative rates are refused by `check` alone.
         constants: Hyper-parameters whose values kernels are specialised to.
         restarts: States whose first value comes with step 1.
 
@@ -120,4 +124,6 @@ def read_definition(
             place=place,
             hint=f"its states are ({', '.join(states)})",
         )
-    return Definition(function, states, starts, hyper, sparse, check, frozenset(constants), frozenset(restarts))
+    return Definition(
+        function, states, starts, hyper, sparse, check, checks_all, frozenset(constants), frozenset(restarts)
+    )

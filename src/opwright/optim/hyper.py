@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +23,8 @@ _NOT_NEGATIVE = {
     "initial_accumulator_value": "initial_accumulator_value value",
 }
 
+_IMPLEMENTATIONS = ("foreach", "fused", "capturable", "differentiable")
+
 
 def check_hyper(hyper: Mapping[str, Any]) -> None:
     """Refuse hyper-parameters as torch.optim does.
@@ -34,11 +36,39 @@ def check_hyper(hyper: Mapping[str, Any]) -> None:
         value = hyper.get(name)
         if isinstance(value, torch.Tensor) and value.numel() != 1:
             raise ValueError(f"Tensor {name} must be 1-element")
-        if isinstance(value, (int, float, torch.Tensor)) and not value >= 0:
-            raise ValueError(f"Invalid {words}: {value}")
+        is_number = isinstance(value, (int, float, complex, torch.Tensor)) or hasattr(value, "__array__")
+        if is_number:
+            _refuse_below(0.0, value, f"Invalid {words}")
     for position, beta in enumerate(hyper.get("betas") or ()):
         if not 0.0 <= beta < 1.0:
             raise ValueError(f"Invalid beta parameter at index {position}: {beta}")
+
+
+def _refuse_below(least: float, value: Any, words: str) -> None:
+    if not least <= value:  # in this order, so that the TypeError for complex numbers has PyTorch's words
+        raise ValueError(f"{words}: {value}")
+
+
+def implementation(definition: Definition, hyper: dict[str, Any]) -> dict[str, Any]:
+    """Take out of hyper-parameters what chooses between torch.optim's own implementations, which changes nothing here.
+
+    Args:
+        definition: The update; the optimizer of the same name in torch.optim says which arguments there are.
+        hyper: The arguments by name, of which these are removed.
+
+    Raises:
+        RuntimeError: If they do not go together.
+    """
+    theirs = getattr(torch.optim, definition.name, None)
+    known = inspect.signature(theirs).parameters if theirs is not None else {}
+    chosen = {
+        name: hyper.pop(name)
+        for name in _IMPLEMENTATIONS
+        if name in known and name not in definition.hyper and name in hyper
+    }
+    if chosen.get("fused") and chosen.get("foreach"):
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+    return chosen
 
 
 def by_name(optimizer: str, definition: Definition, given: Sequence[Any], hyper: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,22 +95,21 @@ def as_number(value: Any, default: Any) -> Any:
         return tuple(map(as_number, value, defaults))
     if isinstance(value, torch.Tensor):
         return float(value)
-    return float(value) if type(value) is int and type(default) is float else value
+    is_number = isinstance(value, int) or hasattr(value, "__array__")
+    return float(value) if is_number and type(default) is float else value
 
 
 def kept(value: Any) -> Any:
-    """A hyper-parameter to compare with later, when a list or an array may have other members."""
-    if isinstance(value, (tuple, list)):
-        return type(value)(map(kept, value)) if type(value) in (tuple, list) else value
-    return copy.copy(value) if hasattr(value, "__array__") and not isinstance(value, torch.Tensor) else value
+    """A hyper-parameter to compare with later, when a list may have other members."""
+    return type(value)(map(kept, value)) if type(value) in (tuple, list) else value
 
 
 def are_same(values: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
-    """Whether no hyper-parameter has changed; of tensors, this cannot be told."""
+    """Whether no hyper-parameter has changed; of tensors and arrays, this cannot be told."""
     if len(values) != len(before):
         return False
     for value in values:
         members = value if isinstance(value, (tuple, list)) else (value,)
-        if any(isinstance(member, torch.Tensor) for member in members):
+        if any(hasattr(member, "__array__") for member in members):
             return False
     return values == before

@@ -200,10 +200,18 @@ def updated(
         for state, how in zip(states, kind.states, strict=True)
     ]
     made = call(definition, param.to(dtype), -grad if kind.maximize else grad, wide, given[STEP], hyper)
+    for value, before in zip(made, (param, *wide), strict=True):
+        _refuse_truncation(value, before)
     new, *new_states = made
     masters = [rounded(new, kind.master)] if kind.master else []
     kept = [rounded(value, how.dtype) for value, how in zip(new_states, kind.states, strict=True) if how is not None]
     return _apart((rounded(new, kind.param), *masters, *written, *kept), list(given.values()))
+
+
+def _refuse_truncation(value: Any, before: Any) -> None:
+    """Refuse floats in the memory of integers, as operations in place do."""
+    if isinstance(before, torch.Tensor) and value.is_floating_point() and not before.is_floating_point():
+        raise RuntimeError(f"result type {value.dtype} can't be cast to the desired output type {before.dtype}")
 
 
 def _apart(results: Sequence[torch.Tensor], arguments: Sequence[Any]) -> tuple[torch.Tensor, ...]:

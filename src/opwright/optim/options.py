@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
+
+from opwright.errors import UpdateRefused
+from opwright.optim.definition import Definition
+from opwright.tracing.interface.place import place_of
 
 Rounding = Literal["nearest", "stochastic"]
 StateDtype = torch.dtype | Mapping[str, torch.dtype] | None
@@ -33,6 +37,20 @@ class Options:
     def dtype_of(self, state: str) -> torch.dtype | None:
         """The dtype of a state; None for that of the parameter."""
         return self.state_dtype.get(state) if isinstance(self.state_dtype, Mapping) else self.state_dtype
+
+
+def refuse_differentiable(definition: Definition, group: Mapping[str, Any]) -> None:
+    """Refuse a group whose steps torch.optim would record for autograd.
+
+    Raises:
+        UpdateRefused: If it is one.
+    """
+    if "differentiable" not in definition.hyper and group.get("differentiable"):
+        raise UpdateRefused(
+            f"{definition.name} takes no differentiable=True: its steps change parameters in place",
+            place=place_of(definition.function),
+            hint=f"use {definition.name}.functional(params, grads, states, step), which is differentiable",
+        )
 
 
 def check_options(options: Options, name: str, states: tuple[str, ...]) -> None:

@@ -10,14 +10,15 @@ import torch
 from torch.optim.optimizer import Optimizer, ParamsT, required
 
 from opwright.binding.environment import is_quiet
+from opwright.errors import UpdateRefused
 from opwright.optim.clipping import clip_factor
 from opwright.optim.definition import STEP, Definition
 from opwright.optim.examine import examine
 from opwright.optim.first_values import begin
 from opwright.optim.functional import functional
-from opwright.optim.hyper import are_same, as_number, by_name, check_hyper, kept
+from opwright.optim.hyper import are_same, as_number, by_name, check_hyper, implementation, kept
 from opwright.optim.kinds import split_numbers
-from opwright.optim.options import Options, Rounding, StateDtype, check_options
+from opwright.optim.options import Options, Rounding, StateDtype, check_options, refuse_differentiable
 from opwright.optim.serving.entries import Manner
 from opwright.optim.serving.kernels import Kernels
 from opwright.optim.serving.parts import same_everywhere
@@ -66,7 +67,8 @@ class SteppingOptimizer(Optimizer):
                 states of half types. The default generator of PyTorch gives the seed when the optimizer is made.
             master: Keep a float32 copy of each parameter of a half type, in the state "master", and update that.
             free_grads: Set gradients to None when the step has used them.
-            hyper: Hyper-parameters of the definition.
+            hyper: Hyper-parameters of the definition. Those with which torch.optim's optimizer of the same name chooses
+                an implementation (`foreach`, `fused`, `capturable`) are taken, and change nothing.
 
         Raises:
             TypeError: If there is no such hyper-parameter.
@@ -74,12 +76,13 @@ class SteppingOptimizer(Optimizer):
             UpdateRefused: If the definition is not the update of one parameter.
         """
         definition = self.definition
+        chosen = implementation(definition, hyper)
         defaults = {**definition.hyper, **by_name(type(self).__name__, definition, given, hyper)}
         self._check(defaults)
         self._options = Options(max_grad_norm, state_dtype, rounding, master, free_grads)
         check_options(self._options, type(self).__name__, definition.states)
         self._forget()
-        super().__init__(params, {**defaults, "maximize": maximize})
+        super().__init__(params, {**defaults, "maximize": maximize, **chosen})
         self._seed = self._new_seed() if rounding == "stochastic" else 0
         self._drawn = 0
         shapes = {param.dim(): (group, param) for group in self.param_groups for param in group["params"]}
@@ -87,7 +90,8 @@ class SteppingOptimizer(Optimizer):
             examine(definition, param, self._hyper(group))
 
     def _check(self, hyper: Mapping[str, Any]) -> None:
-        check_hyper(hyper)
+        if not self.definition.checks_all:
+            check_hyper(hyper)
         if self.definition.check and required not in hyper.values():
             self.definition.check(**hyper)
 
@@ -334,7 +338,8 @@ class SteppingOptimizer(Optimizer):
         group = self.param_groups[-1]
         try:
             self._check({name: group[name] for name in self.definition.hyper})
-        except ValueError:
+            refuse_differentiable(self.definition, group)
+        except (ValueError, TypeError, UpdateRefused):
             self.param_groups.pop()
             raise
         self._forget()

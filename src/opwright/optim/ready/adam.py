@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from opwright.optim.decorator import optimizer
+from opwright.optim.ready.refusals import refuse_of_adam
 from opwright.optim.ready.starts import number, zeros_if
 
 Tensor = torch.Tensor
@@ -24,7 +25,8 @@ def _adam(param: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, max_
     return param - lr / (1 - beta1**step) * exp_avg / denominator, exp_avg, exp_avg_sq, max_exp_avg_sq
 
 
-@optimizer(state={"exp_avg": None, "exp_avg_sq": None, "max_exp_avg_sq": zeros_if("amsgrad")})
+@optimizer(state={"exp_avg": None, "exp_avg_sq": None, "max_exp_avg_sq": zeros_if("amsgrad")},
+           check=refuse_of_adam)  # fmt: skip
 def Adam(param: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, max_exp_avg_sq: Tensor | None, step: float,
          *, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0,
          amsgrad: bool = False, decoupled_weight_decay: bool = False) -> Any:  # fmt: skip
@@ -36,7 +38,8 @@ def Adam(param: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, max_e
     return _adam(param, grad, exp_avg, exp_avg_sq, max_exp_avg_sq, step, lr, betas, eps, amsgrad)
 
 
-@optimizer(state={"exp_avg": None, "exp_avg_sq": None, "max_exp_avg_sq": zeros_if("amsgrad")})
+@optimizer(state={"exp_avg": None, "exp_avg_sq": None, "max_exp_avg_sq": zeros_if("amsgrad")},
+           check=refuse_of_adam)  # fmt: skip
 def AdamW(param: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, max_exp_avg_sq: Tensor | None, step: float,
           *, lr: float = 1e-3, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2,
           amsgrad: bool = False) -> Any:  # fmt: skip

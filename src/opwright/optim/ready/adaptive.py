@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from opwright.optim.decorator import optimizer
+from opwright.optim.ready.refusals import refuse_of_adadelta
 from opwright.optim.ready.starts import filled_with, zeros_if
 
 Tensor = torch.Tensor
@@ -23,7 +24,7 @@ def Adagrad(param: Tensor, grad: Tensor, sum: Tensor, step: float, *, lr: float 
     return param - rate * grad / (sum.sqrt() + eps), sum
 
 
-@optimizer(state=("square_avg", "acc_delta"))
+@optimizer(state=("square_avg", "acc_delta"), check=refuse_of_adadelta)
 def Adadelta(param: Tensor, grad: Tensor, square_avg: Tensor, acc_delta: Tensor, step: float, *, lr: float = 1.0,
              rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0) -> Any:  # fmt: skip
     """Adadelta, as torch.optim.Adadelta."""

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from opwright.optim.decorator import optimizer
+from opwright.optim.ready.refusals import refuse_of_adafactor, refuse_of_muon
 from opwright.optim.ready.starts import number
 
 Tensor = torch.Tensor
@@ -38,7 +39,8 @@ def _each(param: Tensor, **_: Any) -> Tensor | None:
     return torch.zeros_like(param) if param.dim() < 2 else None
 
 
-@optimizer(state={"row_var": _rows, "col_var": _columns, "variance": _each})
+@optimizer(state={"row_var": _rows, "col_var": _columns, "variance": _each}, check=refuse_of_adafactor,
+           checks_all=True)  # fmt: skip
 def Adafactor(param: Tensor, grad: Tensor, row_var: Any, col_var: Any, variance: Any, step: float, *, lr: float = 1e-2,
               beta2_decay: float = -0.8, eps: Any = (None, 1e-3), d: float = 1.0,
               weight_decay: float = 0.0) -> Any:  # fmt: skip
@@ -74,7 +76,7 @@ def _orthogonal(update: Tensor, coefficients: tuple[float, float, float], steps:
     return x.t() if is_tall else x
 
 
-@optimizer(state=("momentum_buffer",), constants=("ns_coefficients",))
+@optimizer(state=("momentum_buffer",), constants=("ns_coefficients",), check=refuse_of_muon, checks_all=True)
 def Muon(param: Tensor, grad: Tensor, momentum_buffer: Tensor, step: float, *, lr: float = 1e-3,
          weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True,
          ns_coefficients: Any = (3.4445, -4.775, 2.0315), eps: float = 1e-7, ns_steps: int = 5,
@@ -87,7 +89,9 @@ def Muon(param: Tensor, grad: Tensor, momentum_buffer: Tensor, step: float, *, l
     update = _orthogonal(update, ns_coefficients, ns_steps, eps)
     rows, columns = param.shape
     most, tall = (rows, rows**0.5 / columns**0.5) if rows > columns else (columns, 1.0)
-    scale = 0.2 * most**0.5 if adjust_lr_fn == "match_rms_adamw" else tall
+    scale = (
+        0.2 * most**0.5 if adjust_lr_fn == "match_rms_adamw" else tall if adjust_lr_fn in (None, "original") else 1.0
+    )
     return param * (1 - lr * weight_decay) - lr * (scale * update.to(param.dtype)), momentum_buffer
 
 

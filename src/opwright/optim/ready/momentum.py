@@ -7,12 +7,13 @@ from typing import Any
 import torch
 
 from opwright.optim.decorator import optimizer
-from opwright.optim.ready.starts import filled_with, number, refuse_etas, refuse_nesterov, zeros_if
+from opwright.optim.ready.refusals import refuse_of_asgd, refuse_of_rprop, refuse_of_sgd
+from opwright.optim.ready.starts import filled_with, number, zeros_if
 
 Tensor = torch.Tensor
 
 
-@optimizer(state={"momentum_buffer": zeros_if("momentum")}, sparse=True, check=refuse_nesterov,
+@optimizer(state={"momentum_buffer": zeros_if("momentum")}, sparse=True, check=refuse_of_sgd, checks_all=True,
            restarts=("momentum_buffer",))  # fmt: skip
 def SGD(param: Tensor, grad: Tensor, momentum_buffer: Tensor | None, step: float, *, lr: float = 1e-3,
         momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False
@@ -27,7 +28,7 @@ def SGD(param: Tensor, grad: Tensor, momentum_buffer: Tensor | None, step: float
     return param - lr * grad, momentum_buffer
 
 
-@optimizer(state={"eta": number("lr"), "mu": number(1.0), "ax": None})
+@optimizer(state={"eta": number("lr"), "mu": number(1.0), "ax": None}, check=refuse_of_asgd, checks_all=True)
 def ASGD(param: Tensor, grad: Tensor, eta: Tensor, mu: Tensor, ax: Tensor, step: float, *, lr: float = 1e-2,
          lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6, weight_decay: float = 0.0) -> Any:  # fmt: skip
     """Averaged stochastic gradient descent, as torch.optim.ASGD; the average is the state "ax"."""
@@ -40,7 +41,7 @@ def ASGD(param: Tensor, grad: Tensor, eta: Tensor, mu: Tensor, ax: Tensor, step:
     return param, eta, mu, ax
 
 
-@optimizer(state={"prev": None, "step_size": filled_with("lr")}, check=refuse_etas)
+@optimizer(state={"prev": None, "step_size": filled_with("lr")}, check=refuse_of_rprop)
 def Rprop(param: Tensor, grad: Tensor, prev: Tensor, step_size: Tensor, step: float, *, lr: float = 1e-2,
           etas: tuple[float, float] = (0.5, 1.2), step_sizes: tuple[float, float] = (1e-6, 50.0)) -> Any:  # fmt: skip
     """Resilient backpropagation, as torch.optim.Rprop."""

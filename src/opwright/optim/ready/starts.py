@@ -1,4 +1,4 @@
-"""First values of states, and checks of hyper-parameters, of the ready optimizers."""
+"""First values of states of the ready optimizers."""
 
 from __future__ import annotations
 
@@ -36,15 +36,3 @@ def number(value: float | str) -> Any:
         return torch.tensor(float(hyper[value] if isinstance(value, str) else value), dtype=dtype)
 
     return start
-
-
-def refuse_nesterov(*, momentum: float, dampening: float, nesterov: bool, **_: Any) -> None:
-    """Refuse Nesterov momentum as torch.optim.SGD does."""
-    if nesterov and (momentum <= 0 or dampening != 0):
-        raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-
-
-def refuse_etas(*, etas: tuple[float, float], **_: Any) -> None:
-    """Refuse factors as torch.optim.Rprop does."""
-    if not 0.0 < etas[0] < 1.0 < etas[1]:
-        raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")

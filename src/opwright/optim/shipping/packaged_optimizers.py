@@ -40,6 +40,7 @@ def optimizer(
     state: Sequence[str] | Mapping[str, Start | None] = (),
     sparse: bool = False,
     check: Callable[..., None] | None = None,
+    checks_all: bool = False,
     constants: Sequence[str] = (),
     restarts: Sequence[str] = (),
 ) -> Callable[[Callable[..., Any]], type[SteppingOptimizer]]:
@@ -50,7 +51,7 @@ def optimizer(
 
     def make(function: Callable[..., Any]) -> type[SteppingOptimizer]:
         definition = read_definition(
-            function, state, sparse=sparse, check=check, constants=constants, restarts=restarts
+            function, state, sparse=sparse, check=check, checks_all=checks_all, constants=constants, restarts=restarts
         )
         return optimizer_class(SteppingOptimizer, definition, PackagedKernels(definition.name))
 

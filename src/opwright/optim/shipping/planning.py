@@ -260,7 +260,8 @@ def _agree(cls: type[SteppingOptimizer], carried: type[SteppingOptimizer], maker
     """Whether two classes have the same definition: names, defaults, and results of steps, bit for bit."""
     ours, theirs = cls.definition, carried.definition
     if any(
-        getattr(ours, name) != getattr(theirs, name) for name in ("states", "hyper", "sparse", "constants", "restarts")
+        getattr(ours, name) != getattr(theirs, name)
+        for name in ("states", "hyper", "sparse", "checks_all", "constants", "restarts")
     ):
         return False
     if (ours.check is None) != (theirs.check is None) or ours.starts.keys() != theirs.starts.keys():
