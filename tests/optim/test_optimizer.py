@@ -400,3 +400,23 @@ def test_a_compiled_step_is_as_far_in_a_graph_as_that_of_torch(cls: Any) -> None
     assert torch.equal(stepped(False), stepped(None))
     with pytest.raises(torch._dynamo.exc.Unsupported):
         stepped(True)
+
+
+def test_states_of_adagrad_are_made_with_it() -> None:
+    found = []
+    for library in (opwright.optim, torch.optim):
+        used, unused, later = (torch.ones(2, requires_grad=True) for _ in range(3))
+        optimizer = library.Adagrad([used, unused], lr=0.1, initial_accumulator_value=1.0)
+        optimizer.share_memory()
+        assert optimizer.state[used]["sum"].is_shared()
+        assert set(optimizer.state_dict()["state"]) == {0, 1}
+        for state in optimizer.state.values():
+            state["sum"].mul_(4)
+        optimizer.param_groups[0]["initial_accumulator_value"] = 9.0
+        optimizer.add_param_group({"params": [later], "initial_accumulator_value": 5.0})
+        assert later not in optimizer.state
+        for _ in range(2):
+            used.grad = later.grad = torch.ones(2)
+            optimizer.step()
+        found.append([*optimizer.state_dict()["state"].values(), used, later])
+    torch.testing.assert_close(*found)

@@ -19,6 +19,7 @@ def optimizer(
     checks_all: bool = False,
     constants: Sequence[str] = (),
     restarts: Sequence[str] = (),
+    early: bool = False,
 ) -> Callable[[Callable[..., Any]], type[DerivedOptimizer]]:
     """Turn the update of one parameter into an optimizer.
 
@@ -38,6 +39,8 @@ def optimizer(
             kernels of its own, and operations of PyTorch that take no number at run time can have it.
         restarts: Names of states whose first value sets the number of the step back to 1: when hyper-parameters ask for
             the state later than in the first step, or when it was taken out of `optimizer.state[param]`.
+        early: Whether states are made with the optimizer, from its own hyper-parameters, as `torch.optim.Adagrad` does;
+            otherwise in the first step, from those of the group.
 
     Returns:
         A decorator that makes a subclass of `torch.optim.Optimizer`.
@@ -48,8 +51,9 @@ def optimizer(
 
     def make(function: Callable[..., Any]) -> type[DerivedOptimizer]:
         definition = read_definition(
-            function, state, sparse=sparse, check=check, checks_all=checks_all, constants=constants, restarts=restarts
-        )
+            function, state, sparse=sparse, check=check, checks_all=checks_all, constants=constants, restarts=restarts,
+            early=early,
+        )  # fmt: skip
         return optimizer_class(DerivedOptimizer, definition, Variants(definition))
 
     return make

@@ -34,6 +34,7 @@ class Definition:
         checks_all: Whether negative rates are refused by `check` alone.
         constants: Hyper-parameters whose values kernels are specialised to, although they are floats.
         restarts: States whose first value comes with step 1, also when other steps were taken before.
+        early: Whether states are made with the optimizer, from its defaults, and not in the first step.
     """
 
     function: Callable[..., Any]
@@ -45,6 +46,7 @@ class Definition:
     checks_all: bool = False
     constants: frozenset[str] = frozenset()
     restarts: frozenset[str] = frozenset()
+    early: bool = False
 
     @property
     def name(self) -> str:
@@ -74,6 +76,7 @@ def read_definition(
     checks_all: bool = False,
     constants: Sequence[str] = (),
     restarts: Sequence[str] = (),
+    early: bool = False,
 ) -> Definition:
     """Read the signature of an update.
 
@@ -85,6 +88,7 @@ def read_definition(
         checks_all: Whether negative rates are refused by `check` alone.
         constants: Hyper-parameters whose values kernels are specialised to.
         restarts: States whose first value comes with step 1.
+        early: Whether states are made with the optimizer.
 
     Raises:
         UpdateRefused: If the parameters are others than these.
@@ -125,5 +129,6 @@ def read_definition(
             hint=f"its states are ({', '.join(states)})",
         )
     return Definition(
-        function, states, starts, hyper, sparse, check, checks_all, frozenset(constants), frozenset(restarts)
-    )
+        function, states, starts, hyper, sparse, check, checks_all, frozenset(constants), frozenset(restarts),
+        early,
+    )  # fmt: skip

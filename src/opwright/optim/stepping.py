@@ -85,6 +85,11 @@ class SteppingOptimizer(Optimizer):
         super().__init__(params, {**defaults, "maximize": maximize, **chosen})
         self._seed = self._new_seed() if rounding == "stochastic" else 0
         self._drawn = 0
+        if definition.early and not master:  # a master is a copy of what the parameter is in the first step
+            for group in self.param_groups:
+                own = self._hyper_of_first_values(group)
+                for param in group["params"]:
+                    begin(definition, self._options, param, self.state[param], own)
         shapes = {param.dim(): (group, param) for group in self.param_groups for param in group["params"]}
         for group, param in shapes.values():
             examine(definition, param, self._hyper(group))
@@ -214,15 +219,28 @@ class SteppingOptimizer(Optimizer):
         defaults = self.definition.hyper
         return {name: as_number(group[name], defaults[name]) for name in defaults}
 
+    def _hyper_of_first_values(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        """The hyper-parameters that make the states of a group: its own, or those of the optimizer."""
+        known = {name: value for name, value in self.defaults.items() if value is not required}
+        return self._hyper({**group, **known} if self.definition.early else group)
+
     def _new_plan(self, params: list[torch.Tensor], groups: list[int], manner: Manner) -> Plan:
         """Look at parameters with gradients, the groups of each by number; states are made where there are none."""
         hyper = [self._hyper(group) for group in self.param_groups]
         states: list[dict[str, Any]] = [self.state[param] for param in params]
+        starting = [self._hyper_of_first_values(group) for group in self.param_groups]
         for param, state, group in zip(params, states, groups, strict=True):
-            begin(self.definition, self._options, param, state, hyper[group])
+            begin(self.definition, self._options, param, state, starting[group])
         maximize = [bool(group["maximize"]) for group in self.param_groups]
         lists = [group["params"] for group in self.param_groups]
         return Plan(self.definition, self.variants, params, states, groups, hyper, maximize, manner, lists, self.state)
+
+    def share_memory(self) -> None:
+        """Move the states that there are to shared memory, for other processes."""
+        for state in self.state.values():
+            for name in self.definition.states:
+                if isinstance(held := state.get(name), torch.Tensor):
+                    held.share_memory_()
 
     # -- the definition --------------------------------------------------------------------------------------------
 

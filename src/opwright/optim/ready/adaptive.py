@@ -13,7 +13,7 @@ from opwright.optim.ready.starts import filled_with, zeros_if
 Tensor = torch.Tensor
 
 
-@optimizer(state={"sum": filled_with("initial_accumulator_value")}, sparse=True)
+@optimizer(state={"sum": filled_with("initial_accumulator_value")}, sparse=True, early=True)
 def Adagrad(param: Tensor, grad: Tensor, sum: Tensor, step: float, *, lr: float = 1e-2, lr_decay: float = 0.0,
             weight_decay: float = 0.0, initial_accumulator_value: float = 0.0, eps: float = 1e-10) -> Any:  # fmt: skip
     """Adagrad, as torch.optim.Adagrad."""

@@ -43,6 +43,7 @@ def optimizer(
     checks_all: bool = False,
     constants: Sequence[str] = (),
     restarts: Sequence[str] = (),
+    early: bool = False,
 ) -> Callable[[Callable[..., Any]], type[SteppingOptimizer]]:
     """Turn the update of one parameter into an optimizer, as `opwright.optimizer` does.
 
@@ -51,8 +52,9 @@ def optimizer(
 
     def make(function: Callable[..., Any]) -> type[SteppingOptimizer]:
         definition = read_definition(
-            function, state, sparse=sparse, check=check, checks_all=checks_all, constants=constants, restarts=restarts
-        )
+            function, state, sparse=sparse, check=check, checks_all=checks_all, constants=constants, restarts=restarts,
+            early=early,
+        )  # fmt: skip
         return optimizer_class(SteppingOptimizer, definition, PackagedKernels(definition.name))
 
     return make

@@ -261,7 +261,7 @@ def _agree(cls: type[SteppingOptimizer], carried: type[SteppingOptimizer], maker
     ours, theirs = cls.definition, carried.definition
     if any(
         getattr(ours, name) != getattr(theirs, name)
-        for name in ("states", "hyper", "sparse", "checks_all", "constants", "restarts")
+        for name in ("states", "hyper", "sparse", "checks_all", "constants", "restarts", "early")
     ):
         return False
     if (ours.check is None) != (theirs.check is None) or ours.starts.keys() != theirs.starts.keys():
