@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from opwright.optim.decorator import optimizer
+from opwright.optim.ready.lerp import lerp
 from opwright.optim.ready.refusals import refuse_of_adam
 from opwright.optim.ready.starts import number, zeros_if
 
@@ -17,7 +18,7 @@ Betas = tuple[float, float]
 def _adam(param: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, max_exp_avg_sq: Tensor | None, step: float,
           lr: float, betas: Betas, eps: float, amsgrad: bool) -> Any:  # fmt: skip
     beta1, beta2 = betas
-    exp_avg = exp_avg + (1 - beta1) * (grad - exp_avg)
+    exp_avg = lerp(exp_avg, grad, 1 - beta1)
     exp_avg_sq = second = beta2 * exp_avg_sq + (1 - beta2) * grad * grad
     if max_exp_avg_sq is not None and amsgrad:
         max_exp_avg_sq = second = torch.maximum(max_exp_avg_sq, exp_avg_sq)
@@ -55,7 +56,7 @@ def Adamax(param: Tensor, grad: Tensor, exp_avg: Tensor, exp_inf: Tensor, step: 
     if weight_decay != 0:
         grad = grad + weight_decay * param
     beta1, beta2 = betas
-    exp_avg = exp_avg + (1 - beta1) * (grad - exp_avg)
+    exp_avg = lerp(exp_avg, grad, 1 - beta1)
     exp_inf = torch.maximum(exp_inf * beta2, grad.abs() + eps)
     return param - lr / (1 - beta1**step) * exp_avg / exp_inf, exp_avg, exp_inf
 
@@ -71,7 +72,7 @@ def NAdam(param: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, mu_p
         grad = grad + weight_decay * param
     mu, mu_next = (betas[0] * (1 - 0.5 * 0.96 ** (count * momentum_decay)) for count in (step, step + 1))
     mu_product = mu_product * mu
-    exp_avg = exp_avg + (1 - betas[0]) * (grad - exp_avg)
+    exp_avg = lerp(exp_avg, grad, 1 - betas[0])
     exp_avg_sq = betas[1] * exp_avg_sq + (1 - betas[1]) * grad * grad
     denominator = (exp_avg_sq / (1 - betas[1] ** step)).sqrt() + eps
     param = param - lr * (1 - mu) / (1 - mu_product) * grad / denominator
@@ -88,7 +89,7 @@ def RAdam(param: Tensor, grad: Tensor, exp_avg: Tensor, exp_avg_sq: Tensor, step
     elif weight_decay != 0:
         grad = grad + weight_decay * param
     beta1, beta2 = betas
-    exp_avg = exp_avg + (1 - beta1) * (grad - exp_avg)
+    exp_avg = lerp(exp_avg, grad, 1 - beta1)
     exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * grad * grad
     most = 2 / (1 - beta2) - 1
     length = most - 2 * step * beta2**step / (1 - beta2**step)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from opwright.optim.decorator import optimizer
+from opwright.optim.ready.lerp import lerp
 from opwright.optim.ready.refusals import refuse_of_adadelta
 from opwright.optim.ready.starts import filled_with, zeros_if
 
@@ -44,7 +45,7 @@ def RMSprop(param: Tensor, grad: Tensor, square_avg: Tensor, momentum_buffer: Te
     grad = grad + weight_decay * param if weight_decay != 0 else grad
     square_avg = variance = alpha * square_avg + (1 - alpha) * grad * grad
     if grad_avg is not None and centered:
-        grad_avg = grad_avg + (1 - alpha) * (grad - grad_avg)
+        grad_avg = lerp(grad_avg, grad, 1 - alpha)
         variance = square_avg - grad_avg * grad_avg
     update = grad / (variance.sqrt() + eps)
     if momentum_buffer is not None and momentum > 0:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from opwright.optim.decorator import optimizer
+from opwright.optim.ready.lerp import lerp
 from opwright.optim.ready.refusals import refuse_of_adafactor, refuse_of_muon
 from opwright.optim.ready.starts import number
 
@@ -48,11 +49,11 @@ def Adafactor(param: Tensor, grad: Tensor, row_var: Any, col_var: Any, variance:
     least = torch.finfo(param.dtype).eps if eps[0] is None else eps[0]
     squared, share = grad * grad, step**beta2_decay
     if variance is None:
-        row_var = row_var + share * (squared.mean(-1, keepdim=True) - row_var)
-        col_var = col_var + share * (squared.mean(-2, keepdim=True) - col_var)
+        row_var = lerp(row_var, squared.mean(-1, keepdim=True), share)
+        col_var = lerp(col_var, squared.mean(-2, keepdim=True), share)
         estimate = row_var * col_var / row_var.mean(-2, keepdim=True).clamp(min=least)
     else:
-        variance = estimate = variance + share * (squared - variance)
+        variance = estimate = lerp(variance, squared, share)
     update = grad / estimate.clamp(min=least * least).sqrt()
     rate = min(lr, 1 / step**0.5) * _greater(param.square().mean().sqrt(), eps[1])
     clipped = _greater(update.square().mean().sqrt() / d, 1.0)
@@ -84,8 +85,8 @@ def Muon(param: Tensor, grad: Tensor, momentum_buffer: Tensor, step: float, *, l
     """Muon of K. Jordan, 2024 (https://kellerjordan.github.io/posts/muon/), with the arguments of torch.optim.Muon."""
     if param.dim() != 2:
         raise ValueError(f"Muon only supports 2D parameters whereas we found a parameter with size: {param.size()}")
-    momentum_buffer = momentum_buffer + (1 - momentum) * (grad - momentum_buffer)
-    update = grad + momentum * (momentum_buffer - grad) if nesterov else momentum_buffer
+    momentum_buffer = lerp(momentum_buffer, grad, 1 - momentum)
+    update = lerp(grad, momentum_buffer, momentum) if nesterov else momentum_buffer
     update = _orthogonal(update, ns_coefficients, ns_steps, eps)
     rows, columns = param.shape
     most, tall = (rows, rows**0.5 / columns**0.5) if rows > columns else (columns, 1.0)
