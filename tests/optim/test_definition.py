@@ -69,6 +69,7 @@ def any_hyper(param: Any, grad: Any, step: Any, **hyper: Any) -> Any:
     (any_hyper, {}, "any_hyper takes 'hyper', which has no name in a parameter group"),
     (no_state, {"state": "average"}, "state='average' is a string"),
     (no_state, {"constants": ("lr",)}, "no_state has no hyper-parameter 'lr'"),
+    (no_state, {"restarts": ("buffer",)}, "no_state has no state 'buffer', which restarts= names"),
 ])  # fmt: skip
 def test_bad_signatures_are_refused(function: Any, options: dict[str, Any], fact: str) -> None:
     with pytest.raises(UpdateRefused, match=re.escape(fact)):

@@ -60,7 +60,7 @@ def implementation(definition: Definition, hyper: dict[str, Any]) -> dict[str, A
         RuntimeError: If they do not go together.
     """
     theirs = getattr(torch.optim, definition.name, None)
-    known = inspect.signature(theirs).parameters if theirs is not None else {}
+    known = inspect.signature(theirs).parameters if isinstance(theirs, type) else {}
     chosen = {
         name: hyper.pop(name)
         for name in _IMPLEMENTATIONS
@@ -110,6 +110,6 @@ def are_same(values: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
         return False
     for value in values:
         members = value if isinstance(value, (tuple, list)) else (value,)
-        if any(hasattr(member, "__array__") for member in members):
+        if any(not isinstance(member, float) and hasattr(member, "__array__") for member in members):
             return False
     return values == before

@@ -98,3 +98,14 @@ def test_a_definition_may_have_a_hyper_parameter_of_that_name() -> None:
     param.grad = torch.ones(2)
     SGD([param], fused=5.0).step()
     torch.testing.assert_close(param.detach(), torch.full((2,), 0.5))
+
+
+def test_an_array_that_changes_in_place_is_seen() -> None:
+    rate = np.array(0.25)
+    param = torch.ones(2, requires_grad=True)
+    optimizer = opwright.optim.SGD([param], lr=rate)
+    for _ in range(2):
+        param.grad = torch.ones(2)
+        optimizer.step()
+        rate[...] = 0.5
+    torch.testing.assert_close(param.detach(), torch.full((2,), 0.25))
