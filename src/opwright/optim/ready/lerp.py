@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 
-def lerp(start: torch.Tensor, end: torch.Tensor, weight: Any) -> torch.Tensor:
+def lerp(start: torch.Tensor, end: torch.Tensor, weight: float | torch.Tensor) -> torch.Tensor:
     """Return torch.lerp of a number, which has another formula from 0.5 on; each has kernels of its own.
 
     Args:
