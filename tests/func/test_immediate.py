@@ -90,3 +90,37 @@ def test_inference_mode():
         _, pull = func.vjp(rows, W, X)
         torch.testing.assert_close(pull(X[:, 0]), torch.func.vjp(rows, W, X)[1](X[:, 0]))
     torch.testing.assert_close(func.vjp(torch.sin, inside)[1](inside), torch.func.vjp(torch.sin, inside)[1](inside))
+
+
+KEPT = {"result": torch.exp, "argument": torch.sin, "between": lambda x: torch.tanh(torch.sin(2 * x)), "both": rows}
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+@pytest.mark.parametrize("changed", ["primal", "closed tensor", "result"])
+@pytest.mark.parametrize("kept", KEPT)
+def test_gradients_after_a_change_in_place_are_torchs_or_an_error(kept, changed, tracked):
+    function, found = KEPT[kept], []
+
+    def pulled(transforms):
+        w, x = W.clone().requires_grad_(tracked), X.clone()
+        of = (lambda w: rows(w, x)) if kept == "both" else lambda w: function(w) * x[0]
+        result, pull = transforms.vjp(of, w)
+        with torch.no_grad():
+            {"primal": w, "closed tensor": x, "result": result}[changed].detach().mul_(3)
+        return pull(torch.ones_like(result))[0]
+
+    expected = pulled(torch.func)
+    try:
+        found.append(pulled(func))
+    except RuntimeError as error:
+        assert "modified by an inplace operation" in str(error)
+    for gradient in found:
+        torch.testing.assert_close(gradient, expected)
+
+
+def test_vjp_is_recorded_without_a_level(monkeypatch):
+    monkeypatch.setattr(torch.func, "vjp", None)
+    closed = X.clone()
+    for function, primals in ((rows, (W, X)), (lambda w: rows(w, closed), (W,)), (of_tree, (TREE,))):
+        result, pull = func.vjp(function, *primals)
+        assert pull(torch.ones_like(result))

@@ -13,7 +13,7 @@ from opwright.binding.environment import is_quiet
 from opwright.binding.returned import Returned
 from opwright.derivation.forward import is_differentiable
 from opwright.func.derived import ITSELF, Transform, derived, is_seen_through, served
-from opwright.func.recorded import recorded
+from opwright.func.recorded import by_a_level, recorded
 
 Function = Callable[..., Any]
 
@@ -35,8 +35,8 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
     if is_seen_through():
         return torch.func.vjp(func, *primals, has_aux=has_aux)
     operator, before = served(func, ITSELF)
-    found = recorded(operator, before, primals, has_aux)
-    return found or torch.func.vjp(functools.partial(operator, *before), *primals, has_aux=has_aux)
+    call = (operator, before, primals, has_aux)
+    return recorded(*call) or by_a_level(*call)
 
 
 def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:

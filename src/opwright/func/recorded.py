@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -27,7 +28,8 @@ def recorded(operator: Operator, before: tuple[Any, ...], primals: tuple[Any, ..
     leaves, rebuilt = _flat(primals)
     if not is_quiet() or torch.is_inference_mode_enabled() or not leaves or not all(map(is_differentiable, leaves)):
         return None
-    if operator.transformed.draws_otherwise((*before, *primals), if_unknown=True):
+    flat, given = operator.flattened((*before, *primals), {})
+    if flat.transformed.draws_otherwise(given, if_unknown=True):
         return None
     is_recording = torch.is_grad_enabled()
     others = [leaf for leaf in tree_leaves(before) if isinstance(leaf, torch.Tensor)] if before else []
@@ -57,6 +59,33 @@ def recorded(operator: Operator, before: tuple[Any, ...], primals: tuple[Any, ..
 
     result = tree_map_only(torch.Tensor, _without(sources) if keeps else torch.Tensor.detach, returned)
     return (result[0], pull, result[1]) if has_aux else (result, pull)
+
+
+def by_a_level(operator: Operator, before: tuple[Any, ...], primals: tuple[Any, ...], has_aux: bool) -> Any:
+    """What `torch.func.vjp` of an operator returns; the pull refuses what kernels would read after a change.
+
+    A level has tensors of its own around those of the caller, so autograd does not see that these are changed in place.
+    """
+    found = torch.func.vjp(functools.partial(operator, *before), *primals, has_aux=has_aux)
+    if operator.last_rung == "composed":  # which kept what eager keeps
+        return found
+    result, pull, *aux = found
+    versions = [(tensor, tensor._version) for tensor in tree_leaves((before, primals, result)) if _has_version(tensor)]
+
+    @functools.wraps(pull)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        if any(tensor._version != version for tensor, version in versions):
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: a "
+                "primal of vjp, its result or a tensor that the function closes over"
+            )
+        return pull(*args, **kwargs)
+
+    return (result, checked, *aux)
+
+
+def _has_version(leaf: object) -> bool:
+    return isinstance(leaf, torch.Tensor) and not leaf.is_inference()
 
 
 def _flat(primals: tuple[Any, ...]) -> tuple[Sequence[Any], Callable[[Sequence[Any]], Any]]:
