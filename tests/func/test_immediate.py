@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from opwright import func
+from opwright.binding.variants.states import OutsideChanged
 from tests.func.functions import TREE, W, X, loss, of_tree, rows
 from tests.suite.nights import mostly_at_night
 
@@ -63,6 +64,70 @@ def test_a_linear_function_keeps_its_point():
     push = func.linearize(torch.sin, point)[1]
     point.zero_()
     torch.testing.assert_close(push(W), W.cos() * W)
+
+
+SCALE, TABLE = 2.0, {"scale": 2.0}
+
+
+class Settings:
+    scale = 2.0
+
+
+def change_global():
+    global SCALE
+    SCALE = 7.0
+
+
+OUTSIDE = {
+    "nothing": (lambda x, _: (x * SCALE).sin(), lambda held: None),
+    "a global": (lambda x, _: (x * SCALE).sin(), lambda held: change_global()),
+    "an attribute of a class": (lambda x, _: (x * Settings.scale).sin(), lambda held: setattr(Settings, "scale", 7.0)),
+    "a dict": (lambda x, _: (x * TABLE["scale"]).sin(), lambda held: TABLE.update(scale=7.0)),
+    "a variable of a closure": (lambda x, held: (x * held["number"]).sin(), lambda held: held.update(number=7.0)),
+    "a closed tensor, in place": (lambda x, held: (x * held["tensor"]).sin(), lambda held: held["tensor"].mul_(7)),
+    "another closed tensor": (lambda x, held: (x * held["tensor"]).sin(), lambda held: held.update(tensor=7 * W)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr Node")  # from torch.func.linearize
+@pytest.mark.parametrize("what", OUTSIDE)
+@pytest.mark.parametrize("name", ["linearize", "vjp"])
+def test_derivatives_after_a_change_outside_are_torchs_or_an_error(name, what, monkeypatch):
+    reads, change = OUTSIDE[what]
+
+    def derivative(transforms):
+        monkeypatch.setitem(globals(), "SCALE", 2.0)
+        monkeypatch.setitem(TABLE, "scale", 2.0)
+        monkeypatch.setattr(Settings, "scale", 2.0)
+        held = {"number": 2.0, "tensor": W.clone()}
+        number, tensor = held["number"], held["tensor"]
+
+        def of(x):
+            return reads(x, {"number": number, "tensor": tensor})
+
+        _, apply = getattr(transforms, name)(of, X[0])
+        change(held)
+        number, tensor = held["number"], held["tensor"]
+        (found,) = flat(apply(W))
+        return found
+
+    expected = derivative(torch.func)
+    try:
+        found = derivative(func)
+    except (RuntimeError, OutsideChanged) as error:
+        assert "changed since the call" in str(error) or "modified by an inplace operation" in str(error)
+        assert what not in ("nothing", "another closed tensor", "a variable of a closure")
+    else:
+        torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.falls_back
+@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr Node")  # from torch.func.linearize
+def test_a_linear_function_of_what_cannot_be_compared_keeps_its_values():
+    numbers = iter([2.0, 2.0, 5.0, 7.0])
+    output, push = func.linearize(lambda x: (x * next(numbers)).sin(), W)
+    assert torch.equal(push(X[0]), push(X[0]))
+    assert output.shape == W.shape
 
 
 def test_transforms_of_torch_around():

@@ -14,6 +14,8 @@ from opwright.binding.returned import Returned
 from opwright.derivation.forward import is_differentiable
 from opwright.func.derived import ITSELF, Transform, derived, is_seen_through, served
 from opwright.func.recorded import by_a_level, recorded
+from opwright.func.unchanged import refusing_changes
+from opwright.tracing.outside.hazards import OutsideUnknown
 
 Function = Callable[..., Any]
 
@@ -42,20 +44,32 @@ def vjp(func: Function, *primals: Any, has_aux: bool = False) -> Any:
 def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
     """The results of `func` and a function from tangents to tangents, as `torch.func.linearize` has it.
 
-    The tangents are those of one operator of the primals, of which it takes a copy, and the tangents.
+    The tangents are those of one operator of the primals, of which it takes a copy, and the tangents. It computes from
+    the primals again, so it refuses to do so once anything else that `func` reads has changed.
     """
     flat, layout = tree_flatten(primals)
     if not is_quiet() or not all(map(is_differentiable, flat)):
         return torch.func.linearize(func, *primals)
-    output, pushed = derived(func, ITSELF)(*primals), derived(func, _PUSHED)
+    (operator, before), (pushed, _) = served(func, ITSELF), served(func, _PUSHED)
+    try:
+        state = operator._outside.now()
+    except OutsideUnknown:
+        return torch.func.linearize(func, *primals)
+    output = operator(*before, *primals)
+    if operator.last_rung == "composed":  # it may read what cannot be compared
+        return torch.func.linearize(func, *primals)
     kept = tree_unflatten([primal.clone() for primal in flat], layout)
+    refuse = refusing_changes("linearize", before)
 
     def push(*tangents: Any) -> Any:
         given, given_layout = tree_flatten(tangents)
         if given_layout != layout:
             raise RuntimeError(f"Expected the tangents {given_layout} to have the same argspec as the primals {layout}")
         _refuse_other_kinds(given, flat)
-        return pushed(kept, tangents)
+        refuse()
+        if not state.holds():
+            state.ensure_same()
+        return pushed(*before, kept, tangents)
 
     return output, push
 

@@ -14,6 +14,7 @@ from opwright.api.operator import Operator
 from opwright.binding.environment import is_quiet
 from opwright.derivation.forward import is_differentiable
 from opwright.derivation.pull_back import gradients
+from opwright.func.unchanged import refusing_changes
 
 
 def recorded(operator: Operator, before: tuple[Any, ...], primals: tuple[Any, ...], has_aux: bool) -> Any:
@@ -70,22 +71,14 @@ def by_a_level(operator: Operator, before: tuple[Any, ...], primals: tuple[Any, 
     if operator.last_rung == "composed":  # which kept what eager keeps
         return found
     result, pull, *aux = found
-    versions = [(tensor, tensor._version) for tensor in tree_leaves((before, primals, result)) if _has_version(tensor)]
+    refuse = refusing_changes("vjp", before, primals, result)
 
     @functools.wraps(pull)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        if any(tensor._version != version for tensor, version in versions):
-            raise RuntimeError(
-                "one of the variables needed for gradient computation has been modified by an inplace operation: a "
-                "primal of vjp, its result or a tensor that the function closes over"
-            )
+        refuse()
         return pull(*args, **kwargs)
 
     return (result, checked, *aux)
-
-
-def _has_version(leaf: object) -> bool:
-    return isinstance(leaf, torch.Tensor) and not leaf.is_inference()
 
 
 def _flat(primals: tuple[Any, ...]) -> tuple[Sequence[Any], Callable[[Sequence[Any]], Any]]:
