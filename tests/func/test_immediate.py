@@ -1,5 +1,7 @@
 """`vjp`, `jvp` and `linearize`: results, what stays differentiable, and calls that kernels do not serve."""
 
+from contextlib import contextmanager
+
 import pytest
 import torch
 
@@ -16,6 +18,16 @@ CALLS = {
     "vjp of a cotangent": lambda t, w, x: t.vjp(torch.sin, W)[1](w),
     "jvp": lambda t, w, x: t.jvp(rows, (w, x), (W, X)),
 }
+
+
+@contextmanager
+def refusal_allowed(*words):
+    """Let a block raise an error that says one of these."""
+    try:
+        yield
+    except (RuntimeError, OutsideChanged) as error:
+        if not any(each in str(error) for each in words):
+            raise
 
 
 def flat(result):
@@ -112,13 +124,10 @@ def test_derivatives_after_a_change_outside_are_torchs_or_an_error(name, what, m
         return found
 
     expected = derivative(torch.func)
-    try:
-        found = derivative(func)
-    except (RuntimeError, OutsideChanged) as error:
-        assert "changed since the call" in str(error) or "modified by an inplace operation" in str(error)
-        assert what not in ("nothing", "another closed tensor", "a variable of a closure")
-    else:
-        torch.testing.assert_close(found, expected)
+    with refusal_allowed("changed since the call", "modified by an inplace operation"):
+        torch.testing.assert_close(derivative(func), expected)
+        return
+    assert what not in ("nothing", "another closed tensor", "a variable of a closure")
 
 
 @pytest.mark.falls_back
@@ -164,7 +173,7 @@ KEPT = {"result": torch.exp, "argument": torch.sin, "between": lambda x: torch.t
 @pytest.mark.parametrize("changed", ["primal", "closed tensor", "result"])
 @pytest.mark.parametrize("kept", KEPT)
 def test_gradients_after_a_change_in_place_are_torchs_or_an_error(kept, changed, tracked):
-    function, found = KEPT[kept], []
+    function = KEPT[kept]
 
     def pulled(transforms):
         w, x = W.clone().requires_grad_(tracked), X.clone()
@@ -175,12 +184,8 @@ def test_gradients_after_a_change_in_place_are_torchs_or_an_error(kept, changed,
         return pull(torch.ones_like(result))[0]
 
     expected = pulled(torch.func)
-    try:
-        found.append(pulled(func))
-    except RuntimeError as error:
-        assert "modified by an inplace operation" in str(error)
-    for gradient in found:
-        torch.testing.assert_close(gradient, expected)
+    with refusal_allowed("modified by an inplace operation"):
+        torch.testing.assert_close(pulled(func), expected)
 
 
 def test_vjp_is_recorded_without_a_level(monkeypatch):

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import opwright
 from opwright import func
 from tests.func.functions import TREE, W, X, loss, of_tree, two
 
@@ -113,3 +114,42 @@ def test_falling_back_is_told(told):
     assert func.grad(torn).last_rung == "composed"
     assert len(told()) == 1
     assert "grad_torn falls back to your function" in told()[0]
+
+
+PLACES = {
+    "before all": lambda t, w: t.vmap(lambda x: w * 2, out_dims=-1)(X),
+    "beyond all": lambda t, w: t.vmap(lambda x: w * 2, out_dims=3)(X),
+    "of a number": lambda t, w: t.vmap(lambda x: w.sum(), out_dims=-2)(X),
+    "of one of two": lambda t, w: t.vmap(lambda x: (x, {"w": w * 2}), out_dims=(0, -1))(X),
+    "of a tangent": lambda t, w: t.vmap(lambda x: torch.func.jvp(lambda w: w * 2, (w,), (w,)), out_dims=-1)(X),
+    "inside": lambda t, w: t.vmap(lambda x: t.vmap(lambda y: x * 2, out_dims=-1)(X))(X),
+}
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("case", PLACES.values(), ids=PLACES)
+def test_a_result_without_a_batch_gets_none_where_torch_would_read_other_memory(case):
+    with pytest.raises(RuntimeError, match="does not depend on the batch"):
+        case(func, W.clone())
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("shape", [(3,), (3, 2)])
+def test_an_operator_with_such_a_vmap_inside_raises_what_its_function_raises(shape, told):
+    def placed(x, w):
+        return torch.func.vmap(lambda x: w * 2, out_dims=-1)(x)
+
+    served = opwright.operator(placed)
+    for function in (placed, served):
+        with pytest.raises(RuntimeError, match="must match the existing size"):
+            function(X, torch.ones(shape))
+
+
+@pytest.mark.parametrize("place", [0, 1, -1])
+def test_places_of_a_batch(place):
+    w = W.clone()
+
+    def placed(t):
+        return t.vmap(lambda x: {"x": x * 2, "w": w + 1}, out_dims={"x": place, "w": 0})(X)
+
+    torch.testing.assert_close(placed(func), placed(torch.func))

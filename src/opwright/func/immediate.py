@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from opwright.binding.environment import is_quiet
 from opwright.binding.returned import Returned
 from opwright.derivation.forward import is_differentiable
-from opwright.func.derived import ITSELF, Transform, derived, is_seen_through, served
+from opwright.func.derived import ITSELF, Transform, is_seen_through, served
 from opwright.func.recorded import by_a_level, recorded
 from opwright.func.unchanged import refusing_changes
 from opwright.tracing.outside.hazards import OutsideUnknown

@@ -7,9 +7,10 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_flatten, tree_map
+from torch.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_leaves, tree_map
 
 from opwright.func.derived import Transform, derived, operator_of
+from opwright.tracing.torch_hooks.functorch import innermost, is_misplaced
 
 Function = Callable[..., Any]
 
@@ -35,8 +36,8 @@ def vmap(
     """The operator of `func` over a batch, as `torch.func.vmap` has it; with `chunk_size`, called for each chunk."""
     options = {"in_dims": in_dims, "out_dims": out_dims, "randomness": randomness}
     if chunk_size is not None:
-        return torch.func.vmap(operator_of(func), **options, chunk_size=chunk_size)
-    return _derived(torch.func.vmap, func, **options)
+        return torch.func.vmap(_refusing_places(operator_of(func), out_dims), **options, chunk_size=chunk_size)
+    return _derived(_vmap, func, name="vmap", **options)
 
 
 def jacrev(
@@ -93,6 +94,33 @@ def _key(option: Any) -> Hashable:
         leaves, layout = tree_flatten(option)
         return (*map(_key, leaves), layout)
     return type(option), option
+
+
+def _vmap(func: Function, **options: Any) -> Function:
+    return torch.func.vmap(_refusing_places(func, options["out_dims"]), **options)
+
+
+def _refusing_places(func: Function, out_dims: Any) -> Function:
+    """The function, whose results without a batch cannot get one at a dimension that they do not have.
+
+    PyTorch reads memory that is not its own there, and may end the process.
+    """
+    if all(place is None or (isinstance(place, int) and place == 0) for place in tree_leaves(out_dims)):
+        return func
+
+    @functools.wraps(func)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        returned, level = func(*args, **kwargs), innermost().number
+        results, layout = tree_flatten(returned)
+        for result, place in zip(results, _broadcast_to_and_flatten(out_dims, layout) or (), strict=False):
+            if isinstance(result, torch.Tensor) and isinstance(place, int) and is_misplaced(result, level, place):
+                raise RuntimeError(
+                    f"vmap: out_dims has {place} for a result of {result.dim()} dimensions that does not depend on the "
+                    "batch; give a place that is not negative, or return a result that depends on it"
+                )
+        return returned
+
+    return checked
 
 
 def _value_and_grad(func: Function, **options: Any) -> Function:
