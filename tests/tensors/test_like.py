@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import operator
 import pickle
 
+import numpy
 import pytest
 import torch
 
@@ -112,8 +114,145 @@ def test_operators_in_place():
         d -= X
     with pytest.raises(RuntimeError, match="can't be cast"):
         torch.ones(3, 3, dtype=torch.int64).sub_(d)
-    with pytest.raises(RuntimeError, match="does not fit"):
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
         torch.ones(1, 3, dtype=torch.float64).sub_(d)
+
+
+class Held(Like):
+    """A tensor, held."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def densify(self):
+        return self.value
+
+
+def held(value):
+    return value.value if isinstance(value, Held) else value
+
+
+for function in (torch.add, torch.sub, torch.mul, torch.div, torch.lt, torch.unsqueeze, torch.t, torch.remainder):
+
+    @Held.implements(function)
+    def handler(*args, function=function, **kwargs):
+        return Held(function(*map(held, args), **{name: held(value) for name, value in kwargs.items()}))
+
+
+class Numbered(Held):
+    """The same, with a fallback."""
+
+
+Numbered.fallback("densify")
+for function in (torch.add, torch.sub, torch.mul, torch.div, torch.remainder, torch.pow, torch.floor_divide, torch.lt):
+
+    @Numbered.implements(function)
+    def numbered(*args, function=function, **kwargs):
+        return Numbered(function(*map(held, args), **kwargs))
+
+
+for function in (torch.le, torch.gt, torch.ge, torch.eq, torch.ne):
+
+    @Numbered.implements(function)
+    def compared(*args, function=function, **kwargs):
+        return Numbered(function(*map(held, args), **kwargs))
+
+
+OTHERS = {
+    "a number": 2,
+    "a complex number": 1j,
+    "a tensor": torch.tensor([1.0, 2.0, 3.0]),
+    "float64": torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64),
+    "complex": torch.tensor([1j, 2.0, 3.0]),
+    "integers": torch.tensor([1, 2, 3]),
+    "more dimensions": torch.ones(2, 3),
+    "one": torch.ones(1),
+}
+STARTS = [torch.float32, torch.float64, torch.bool, torch.complex64, torch.int64]
+IN_PLACE = {
+    "+=": lambda x, other: x.__iadd__(other),
+    "-=": lambda x, other: x.__isub__(other),
+    "*=": lambda x, other: x.__imul__(other),
+    "/=": lambda x, other: x.__itruediv__(other),
+    "%=": lambda x, other: x.__imod__(other),
+    "add_": lambda x, other: x.add_(other, alpha=2),
+    "lt_": lambda x, other: x.lt_(other),
+    "unsqueeze_": lambda x, other: x.unsqueeze_(0),
+    "t_": lambda x, other: x.t_(),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_an_object_keeps_its_shape_and_dtype_in_place_as_a_tensor_does(name, other):
+    for dtype in STARTS:
+        results = []
+        for make in (lambda x: x, Held):
+            start = make(torch.tensor([3, 1, 0]).to(dtype))
+            try:
+                IN_PLACE[name](start, OTHERS[other])
+                results.append(held(start))
+            except RuntimeError:
+                results.append(torch.tensor([]))
+        torch.testing.assert_close(*results)
+
+
+NUMBERS = [numpy.float64(2), numpy.float32(2), numpy.int64(2), numpy.int32(3), numpy.bool_(True), numpy.float16(0.5)]
+ARRAYS = [numpy.array(2.0), numpy.array([1.0, 2.0], dtype=numpy.float32), numpy.array([1, 2])]
+BETWEEN = ["add", "sub", "mul", "truediv", "mod", "pow", "floordiv", "matmul", "lt", "le", "gt", "ge", "eq", "ne"]
+
+
+def results(calls):
+    for call in calls:
+        try:
+            yield call()
+        except (TypeError, ValueError):
+            yield "refused"
+
+
+@pytest.mark.filterwarnings("ignore:__array_wrap__ must accept:DeprecationWarning")  # of torch's own
+@pytest.mark.parametrize("other", [*NUMBERS, *ARRAYS], ids=repr)
+@pytest.mark.parametrize("name", BETWEEN)
+def test_numbers_and_arrays_of_numpy_on_either_side(name, other):
+    operate, x = getattr(operator, name), torch.tensor([3.0, 1.5])
+    d = Numbered(x)
+    for tensors, objects in (((other, x), (other, d)), ((x, other), (d, other))):
+        expected, found = results([lambda: operate(*tensors), lambda: operate(*objects)])  # noqa: B023 - called at once
+        if isinstance(other, numpy.generic) and isinstance(expected, torch.Tensor):
+            assert type(found) is Numbered
+        assert type(held(found)) is type(expected)
+        if isinstance(expected, torch.Tensor):
+            torch.testing.assert_close(held(found), expected)
+
+
+def test_the_words_for_what_does_not_fit_in_place_are_torchs():
+    for other in (torch.ones(2, 3), 1j):
+        said = []
+        for start in (torch.zeros(3), Held(torch.zeros(3))):
+            with pytest.raises(RuntimeError) as refusal:
+                start += other
+            said.append(str(refusal.value))
+        assert said[0] == said[1]
+
+
+def test_a_type_that_converts_itself_is_asked_to():
+    class Converted(Held):
+        pass
+
+    @Converted.implements(torch.Tensor.to)
+    def to(self, *args, **kwargs):
+        return Converted(self.value.to(*args, **kwargs))
+
+    @Converted.implements(torch.add)
+    def add(input, other, *, alpha=1):
+        return Converted(torch.add(held(input), held(other), alpha=alpha))
+
+    x = Converted(torch.zeros(3, dtype=torch.int32))
+    x += torch.ones(3, dtype=torch.int64)
+    assert x.dtype == torch.int32
+    y = Held(torch.zeros(3, dtype=torch.int32))
+    with pytest.raises(TypeError, match=r"would make a torch.int32 Held torch.int64, in place"):
+        y += torch.ones(3, dtype=torch.int64)
 
 
 REFUSED = {

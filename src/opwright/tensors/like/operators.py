@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy
 import torch
 from torch.overrides import handle_torch_function, resolve_name
 
@@ -78,7 +79,7 @@ def _one_level(value: Any) -> tuple[Any, ...]:
 
 
 def _is_known(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, complex)) or is_tensor_like(value)
+    return isinstance(value, (bool, int, float, complex, numpy.generic)) or is_tensor_like(value)
 
 
 def _binary(function: Callable[..., Any]) -> Method:
@@ -95,6 +96,20 @@ def _asked(function: Callable[..., Any]) -> Method:
     return method
 
 
+def _divided(self: Any, other: Any) -> Any:
+    """What `/` with an object on the right is; the arrays of NumPy are left to NumPy, as a tensor leaves them."""
+    if isinstance(other, numpy.ndarray):
+        return torch.reciprocal(self) * other
+    return ask(torch.Tensor.__rtruediv__, self, other) if _is_known(other) else NotImplemented
+
+
+def _equal(self: Any, other: Any) -> Any:
+    """What `==` is; a tensor compares with the arrays of NumPy, and differs from them as a whole."""
+    if isinstance(other, numpy.ndarray):
+        return torch.eq(self, torch.from_numpy(other))
+    return torch.eq(self, other) if _is_known(other) else NotImplemented
+
+
 def _unary(function: Callable[..., Any]) -> Method:
     def method(self: Any) -> Any:
         return ask(function, self)
@@ -105,10 +120,12 @@ def _unary(function: Callable[..., Any]) -> Method:
 class Operators:
     """The operators of tensors, each by the function that it is in PyTorch."""
 
+    __array_priority__ = torch.Tensor.__array_priority__  # NumPy's numbers and arrays on the left leave it to us
+
     __add__, __radd__, __iadd__ = _binary(torch.add), _asked(torch.Tensor.__radd__), _asked(torch.Tensor.add_)
     __sub__, __rsub__, __isub__ = _binary(torch.sub), _asked(torch.Tensor.__rsub__), _asked(torch.Tensor.sub_)
     __mul__, __rmul__, __imul__ = _binary(torch.mul), _asked(torch.Tensor.__rmul__), _asked(torch.Tensor.mul_)
-    __truediv__, __rtruediv__ = _binary(torch.div), _asked(torch.Tensor.__rtruediv__)
+    __truediv__, __rtruediv__ = _binary(torch.div), _divided
     __itruediv__ = _asked(torch.Tensor.div_)
     __div__ = __truediv__
     __floordiv__, __rfloordiv__ = _binary(torch.floor_divide), _asked(torch.Tensor.__rfloordiv__)
@@ -139,7 +156,7 @@ class Operators:
     __rshift__, __rrshift__ = _binary(torch.bitwise_right_shift), _asked(torch.Tensor.__rrshift__)
     __lt__, __le__ = _binary(torch.lt), _binary(torch.le)
     __gt__, __ge__ = _binary(torch.gt), _binary(torch.ge)
-    __eq__, __ne__ = _binary(torch.eq), _binary(torch.ne)
+    __eq__, __ne__ = _equal, _binary(torch.ne)
     __hash__ = object.__hash__
     __neg__, __pos__ = _unary(torch.neg), _unary(torch.positive)
     __abs__, __invert__ = _unary(torch.abs), _unary(torch.bitwise_not)
@@ -164,3 +181,6 @@ class Operators:
 
     def __array__(self, dtype: Any = None) -> Any:
         return ask(torch.Tensor.__array__, self, dtype)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return ask(torch.Tensor.__array_wrap__, self, array)

@@ -130,7 +130,7 @@ _BY_CODE = {
     torch.utils.swap_tensors.__code__: "swaps tensors",
     torch.inference_mode.__enter__.__code__: "enters or leaves inference mode",
 }
-_REMOVES_A_BATCH = torch._functorch.vmap._remove_batch_dim.__code__
+_REMOVES_A_BATCH = torch._functorch.predispatch._remove_batch_dim.__code__
 _TORCH = Path(torch.__file__).parent
 _BETWEEN = (f"{_TORCH}{os.sep}", contextlib.__file__)  # a function of torch and its caller
 _PARTS = ("_parameters", "_buffers", "_modules")
