@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 import opwright
-from opwright.errors import UndeclaredMutation
+from opwright.errors import NoKernel, UndeclaredMutation
+from opwright.tracing.decompositions.composed import Composed
+from opwright.tracing.decompositions.demands import demand
+
+aten = torch.ops.aten
 
 
 def batch_norm(x: Tensor, mean: Tensor, variance: Tensor, weight: Tensor) -> Tensor:
@@ -35,3 +42,58 @@ def test_statistics_are_updated(dtype: torch.dtype) -> None:
 def test_an_undeclared_update_is_refused() -> None:
     with pytest.raises(UndeclaredMutation, match="'mean'"):
         opwright.operator(batch_norm)(*_arguments(torch.float32))
+
+
+DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+NORMS = {
+    "layer": (aten.native_layer_norm.default, lambda x, w, b: (x, [4], w, b, 1e-5), 2),
+    "group": (aten.native_group_norm.default, lambda x, w, b: (x, w, b, 3, 4, 4, 2, 1e-5), 2),
+    "batch": (aten.native_batch_norm.default, lambda x, *given: (x, *given, False, 0.1, 1e-5), 4),
+    "batch, training": (aten.native_batch_norm.default, lambda x, *given: (x, *given, True, 0.1, 1e-5), 4),
+}
+
+
+def refuses(call, *errors):
+    try:
+        call()
+    except errors:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_refuse_the_dtypes_that_torch_refuses(name):
+    norm, arguments, count = NORMS[name]
+    x = torch.randn(3, 4, 4)
+    for dtype, *others in itertools.product(DTYPES, *[(*DTYPES, None)] * count):
+        if name.startswith("batch") and (others[2] is None) != (others[3] is None):
+            continue
+        if name == "batch" and others[2] is None:  # which takes both
+            continue
+        args = arguments(x.to(dtype), *[None if other is None else torch.ones(4, dtype=other) for other in others])
+        expected = refuses(lambda: norm(*args), RuntimeError)  # noqa: B023 - called at once
+        assert refuses(lambda: demand(norm, args, {}), NoKernel) == expected, (dtype, others)  # noqa: B023
+
+
+MIXED = {
+    "batch": lambda x, p: functional.batch_norm(x, p, p),
+    "batch, training": lambda x, p: functional.batch_norm(x, None, None, p, training=True),
+    "instance": lambda x, p: functional.instance_norm(x, weight=p, bias=p),
+    "layer": lambda x, p: functional.layer_norm(x, (4,), p),
+    "group": lambda x, p: functional.group_norm(x, 2, p, p),
+}
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("name", MIXED)
+@pytest.mark.parametrize("dtypes", [(torch.float64, torch.float32), (torch.bfloat16, torch.float64)], ids=str)
+def test_an_operator_refuses_them_too_and_so_do_compositions(name, dtypes):
+    x, parameter = torch.randn(3, 4, 4).to(dtypes[0]), torch.ones(4, dtype=dtypes[1])
+    function = MIXED[name]
+    with pytest.raises(RuntimeError) as expected:
+        function(x, parameter)
+    with pytest.raises(RuntimeError) as found:
+        opwright.operator(lambda x, p: function(x, p))(x, parameter)
+    assert str(found.value) == str(expected.value)
+    with pytest.raises(RuntimeError, match="dtypes"), Composed():
+        function(x, parameter)

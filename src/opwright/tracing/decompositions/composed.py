@@ -89,7 +89,7 @@ def _layer_norm(
 ) -> Tensor:
     shape = tuple(normalized_shape)
     _demand(shape == tuple(input.shape[input.dim() - len(shape) :]), f"normalized_shape {shape} of an input", input)
-    _demand_shape(shape, weight, bias)
+    _demand_parameters(input, shape, weight, bias)
     return norms.layer_norm(input, shape, weight, bias, eps)[0]
 
 
@@ -103,7 +103,7 @@ def _group_norm(
 ) -> Tensor:
     n, channels, *positions = input.shape
     _demand(channels % num_groups == 0, f"{num_groups} groups of channels of an input", input)
-    _demand_shape((channels,), weight, bias)
+    _demand_parameters(input, (channels,), weight, bias)
     return norms.group_norm(input, weight, bias, n, channels, math.prod(positions), num_groups, eps)[0]
 
 
@@ -117,7 +117,7 @@ def _batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    _demand_shape((input.shape[1],), weight, bias, running_mean, running_var)
+    _demand_parameters(input, (input.shape[1],), weight, bias, running_mean, running_var)
     if not training:
         return norms.batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)[0]
     axes = (0, *range(2, input.dim()))
@@ -136,7 +136,7 @@ def _instance_norm(
 ) -> Tensor:
     if not use_input_stats:
         return _batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
-    _demand_shape((input.shape[1],), weight, bias, running_mean, running_var)
+    _demand_parameters(input, (input.shape[1],), weight, bias, running_mean, running_var)
     axes = tuple(range(2, input.dim()))
     return _by_statistics(input, axes, running_mean, running_var, weight, bias, momentum, eps)
 
@@ -188,10 +188,11 @@ def _demand(condition: bool, what: str, x: Tensor) -> None:
         raise RuntimeError(f"a norm was asked for {what} of sizes {tuple(x.shape)}")
 
 
-def _demand_shape(shape: tuple[int, ...], *parameters: Tensor | None) -> None:
+def _demand_parameters(x: Tensor, shape: tuple[int, ...], *parameters: Tensor | None) -> None:
     for parameter in parameters:
         if parameter is not None:
             _demand(tuple(parameter.shape) == shape, f"sizes {shape}, with a parameter", parameter)
+    _demand(norms.are_taken_together(x, *parameters), f"parameters of other dtypes than {x.dtype}, with an input", x)
 
 
 def _by_channel(statistic: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from opwright.errors import NoKernel
+from opwright.tracing.decompositions.norms import are_taken_together
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -149,18 +150,23 @@ def _layer_norm(
     _demand(shape and list(x.shape[x.dim() - len(shape) :]) == shape, "a layer norm of other sizes than its input's")
     for parameter in (weight, bias):
         _demand(parameter is None or list(parameter.shape) == shape, "a layer norm with parameters of other sizes")
-        _demand_dtype(x, parameter)
-
-
-def _demand_dtype(x: Tensor, parameter: Tensor | None) -> None:
-    taken = (x.dtype, torch.float32) if x.dtype in (torch.bfloat16, torch.float16) else (x.dtype,)
-    _demand(parameter is None or parameter.dtype in taken, "a norm of mixed dtypes")
+    _demand_dtypes(x, weight, bias)
 
 
 def _group_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, n: Any, channels: Any, *_: Any) -> None:
     for parameter in (weight, bias):
         _demand(parameter is None or list(parameter.shape) == [channels], "a group norm with parameters of other sizes")
-        _demand_dtype(x, parameter)
+    _demand_dtypes(x, weight, bias)
+
+
+def _batch_norm(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor | None, variance: Tensor | None, *_: Any
+) -> None:
+    _demand_dtypes(x, weight, bias, mean, variance)
+
+
+def _demand_dtypes(x: Tensor, *parameters: Tensor | None) -> None:
+    _demand(are_taken_together(x, *parameters), "a norm of mixed dtypes")
 
 
 def _same_shape(what: str) -> Callable[..., None]:
@@ -208,6 +214,7 @@ SHAPES: Mapping[OpOverload, Callable[..., None]] = {
     aten.baddbmm.default: _baddbmm,
     aten.native_layer_norm.default: _layer_norm,
     aten.native_group_norm.default: _group_norm,
+    aten.native_batch_norm.default: _batch_norm,
     aten._softmax_backward_data.default: _same_shape("gradients and results of a softmax"),
     aten._log_softmax_backward_data.default: _same_shape("gradients and results of a softmax"),
     aten.linalg_cross.default: _cross,

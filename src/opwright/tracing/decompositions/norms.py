@@ -24,6 +24,15 @@ def wide(x: Tensor) -> Tensor:
     return x.to(torch.float32) if x.dtype in _HALF else x
 
 
+def are_taken_together(x: Tensor, *parameters: Tensor | None) -> bool:
+    """Whether torch's norms take parameters and statistics of these dtypes: all that of `x`, or all float32 for a half.
+
+    `at::native::check_mixed_data_type` and the readers of the kernels, which ask for one dtype (PyTorch 2.13).
+    """
+    dtypes = {parameter.dtype for parameter in parameters if parameter is not None}
+    return dtypes <= {x.dtype} or (x.dtype in _HALF and dtypes == {torch.float32})
+
+
 def count(x: Tensor, dimensions: Dimensions) -> Any:
     """How many elements go into one result."""
     return math.prod(x.shape[dimension] for dimension in dimensions)
