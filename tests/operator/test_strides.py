@@ -10,6 +10,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional
 
+import opwright
 from opwright.api.operator import Operator
 from tests.operator.against_eager import assert_as_eager, random
 from tests.quiet_settings import quiet_settings
@@ -181,3 +182,32 @@ def test_calls_that_lie_otherwise_have_kernels_of_their_own() -> None:
             assert operator.last_rung == "cpp"
     assert operator.variants is not None
     assert operator.variants.count() == 4
+
+
+OF_SIZE_ONE = {
+    "linear, one row": (lambda x, w, b: functional.linear(x.tanh(), w, b), [(1, 6), (4, 6), (4,)]),
+    "linear, one column": (lambda x, w, b: functional.linear(x.tanh(), w, b), [(5, 6), (1, 6), (1,)]),
+    "linear, one element": (lambda x, w, b: functional.linear(x.tanh(), w, b), [(1, 6), (1, 6), (1,)]),
+    "linear, three dimensions": (lambda x, w, b: functional.linear(x.tanh(), w, b), [(1, 1, 6), (4, 6), (4,)]),
+    "addmm": (lambda b, x, w: torch.addmm(b, x.tanh(), w), [(4,), (1, 6), (6, 4)]),
+    "addmm, transposed": (lambda b, x, w: torch.addmm(b, x.tanh().mT, w.mT), [(4,), (6, 1), (4, 6)]),
+    "addmm, one column": (lambda b, x, w: torch.addmm(b, x.tanh(), w), [(1,), (3, 6), (6, 1)]),
+    "baddbmm": (lambda b, x, w: torch.baddbmm(b, x.tanh(), w), [(4,), (2, 1, 6), (2, 6, 4)]),
+    "bmm": (lambda x, w: x.tanh() @ w, [(2, 1, 6), (2, 6, 4)]),
+    "broadcast": (lambda x, w: x.tanh() @ w, [(1, 1, 3, 6), (2, 6, 1)]),
+    "rows inside": (lambda x, w: x.tanh() @ w, [(2, 1, 1, 6), (6, 4)]),
+    "einsum": (lambda x, w: torch.einsum("bti,oi->bto", x.tanh(), w), [(1, 3, 6), (4, 6)]),
+    "convolution": (lambda x, w, b: functional.conv2d(x.tanh(), w, b), [(1, 3, 3, 6), (1, 3, 3, 3), (1,)]),
+}
+
+
+@pytest.mark.parametrize("case", mostly_at_night(OF_SIZE_ONE, by_day=("linear, one row", "broadcast", "rows inside")))
+def test_dimensions_of_size_one_have_the_strides_of_eager(case: str) -> None:
+    function, shapes = OF_SIZE_ONE[case]
+    arguments = [random(*shape, seed=seed) for seed, shape in enumerate(shapes)]
+    found, expected = opwright.operator(function)(*arguments), function(*arguments)
+    assert found.stride() == expected.stride()
+    cotangent = torch.rand_like(expected)
+    gradients = [torch.autograd.grad(made, arguments, cotangent) for made in (found, expected)]
+    for gradient, like in zip(*gradients, strict=True):
+        assert gradient.stride() == like.stride()

@@ -330,6 +330,7 @@ def _view(view: ir.View, *, kept: bool) -> Iterable[str]:
     name = view.target.name
     declared = f"Tensor {name}" if kept else f"const Tensor {name}"
     strides, offset = _strided(view.source, view.indices, len(view.target.shape))
+    strides = _as_row_major(strides, view.target.shape) if kept else strides
     if not strides:
         yield f"const Size {name}_offset = {offset};"
         yield f"{declared} = {view.source}.scalar_view({name}_offset);"
@@ -355,6 +356,17 @@ def _strided(source: str, indices: Sequence[Integer], rank: int) -> tuple[list[s
     axes = ir.view_axes(rank)
     strides, offset = strides_along(source, indices, axes)
     return [strides[axis] or "0" for axis in axes], offset or "0"
+
+
+def _as_row_major(strides: Sequence[str], shape: Sequence[Integer]) -> list[str]:
+    """The strides of a result, with those of dimensions of size one as eager has them: they step over the next one."""
+    found: list[str] = []
+    for stride, size, following in zip(reversed(strides), reversed(shape), (ONE, *reversed(shape)), strict=False):
+        if size == ONE and stride == "0":
+            stride = found[-1] if found else "1"
+            stride = stride if following == ONE else f"({spell_size(following)}) * ({stride})"
+        found.append(stride)
+    return found[::-1]
 
 
 def takes_lists(program: ir.Program) -> bool:
