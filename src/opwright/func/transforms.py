@@ -10,7 +10,8 @@ import torch
 from torch.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_leaves, tree_map
 
 from opwright.func.derived import Transform, derived, operator_of
-from opwright.tracing.torch_hooks.functorch import innermost, is_misplaced
+from opwright.tracing.effects.batch_places import is_misplaced
+from opwright.tracing.torch_hooks.functorch import innermost
 
 Function = Callable[..., Any]
 

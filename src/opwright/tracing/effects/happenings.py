@@ -26,11 +26,11 @@ from typing import Any
 import numpy
 import torch
 
+from opwright.tracing.effects.batch_places import REMOVES_A_BATCH, is_misplaced
 from opwright.tracing.effects.checkpoints import CHECKPOINT
 from opwright.tracing.effects.points import Name
 from opwright.tracing.outside.unasked import attribute as attribute_of
 from opwright.tracing.outside.unasked import behind, is_a
-from opwright.tracing.torch_hooks.functorch import is_misplaced
 
 _WRITES = "writes something out"
 _DRAWS = "draws random numbers that are not torch's"
@@ -130,7 +130,6 @@ _BY_CODE = {
     torch.utils.swap_tensors.__code__: "swaps tensors",
     torch.inference_mode.__enter__.__code__: "enters or leaves inference mode",
 }
-_REMOVES_A_BATCH = torch._functorch.predispatch._remove_batch_dim.__code__
 _TORCH = Path(torch.__file__).parent
 _BETWEEN = (f"{_TORCH}{os.sep}", contextlib.__file__)  # a function of torch and its caller
 _PARTS = ("_parameters", "_buffers", "_modules")
@@ -237,7 +236,7 @@ def done_by(frame: types.FrameType) -> str | None:
     Checkpoints do the first two for what they run again, and put back what was. What a `vmap` cannot place ends the
     process in a trace, whose sizes are objects.
     """
-    if frame.f_code is _REMOVES_A_BATCH:
+    if frame.f_code is REMOVES_A_BATCH:
         given = frame.f_locals
         is_lost = is_misplaced(given["self"], given["level"], given["out_dim"])
         return "gives a result without a batch a dimension that it does not have" if is_lost else None

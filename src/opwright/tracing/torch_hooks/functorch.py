@@ -171,16 +171,6 @@ class Below:
             switch(before)
 
 
-def is_misplaced(tensor: torch.Tensor, level: int, dimension: int) -> bool:
-    """Whether a result of a `vmap` has no batch, and the dimension that it would get is none of its own.
-
-    PyTorch inserts the size before or after those of the tensor in memory (`_remove_batch_dim`, 2.13): it reads what
-    lies there, or the process ends.
-    """
-    has_batch = hooks.is_batchedtensor(tensor) and hooks.maybe_get_level(tensor) == level
-    return not has_batch and not 0 <= dimension <= tensor.dim()
-
-
 def innermost() -> Level:
     """The innermost level, which sees an operation first; there must be one."""
     return Level(hooks.peek_interpreter_stack())
