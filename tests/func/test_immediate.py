@@ -139,6 +139,31 @@ def test_a_linear_function_of_what_cannot_be_compared_keeps_its_values():
     assert output.shape == W.shape
 
 
+@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr Node")  # from torch.func.linearize
+@pytest.mark.parametrize("primal_is_tracked", [False, True])
+def test_the_tangents_of_a_linear_function_have_gradients_for_its_tangents_alone(primal_is_tracked):
+    def gradients(transforms):
+        primal, closed = W.clone().requires_grad_(primal_is_tracked), X[0].clone().requires_grad_()
+        tangent = X[1].clone().requires_grad_()
+        _, push = transforms.linearize(lambda w: (w * closed).sin(), primal)
+        sources = [closed, tangent, *([primal] if primal_is_tracked else [])]
+        return torch.autograd.grad(push(tangent).sum(), sources, allow_unused=True)
+
+    torch.testing.assert_close(gradients(func), gradients(torch.func))
+
+
+@pytest.mark.falls_back
+@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr Node")  # from torch.func.linearize
+@pytest.mark.parametrize("function", [lambda x: x * torch.rand_like(x), lambda x: torch.dropout(x, 0.5, True) * x])
+def test_linearize_draws_what_torch_draws(function):
+    def drawn(transforms):
+        torch.manual_seed(0)
+        output, push = transforms.linearize(function, X)
+        return output, push(X), push(X), torch.rand(2)
+
+    torch.testing.assert_close(drawn(func), drawn(torch.func))
+
+
 def test_transforms_of_torch_around():
     stacked = torch.stack([W, W + 1]), torch.stack([X, X + 1])
     pairs = [

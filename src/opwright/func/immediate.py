@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 from opwright.binding.environment import is_quiet
 from opwright.binding.returned import Returned
@@ -55,10 +55,14 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
         state = operator._outside.now()
     except OutsideUnknown:
         return torch.func.linearize(func, *primals)
+    seeds = torch.get_rng_state()
     output = operator(*before, *primals)
-    if operator.last_rung == "composed":  # it may read what cannot be compared
+    is_random = not torch.equal(seeds, torch.get_rng_state())
+    if is_random or operator.last_rung == "composed":  # it may draw otherwise, or read what cannot be compared
+        torch.set_rng_state(seeds)
         return torch.func.linearize(func, *primals)
-    kept = tree_unflatten([primal.clone() for primal in flat], layout)
+    kept = tree_unflatten([primal.detach().clone() for primal in flat], layout)
+    closed = tree_map_only(torch.Tensor, torch.Tensor.detach, before)
     refuse = refusing_changes("linearize", before)
 
     def push(*tangents: Any) -> Any:
@@ -69,7 +73,7 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
         refuse()
         if not state.holds():
             state.ensure_same()
-        return pushed(*before, kept, tangents)
+        return pushed(*closed, kept, tangents)
 
     return output, push
 
