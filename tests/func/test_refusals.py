@@ -122,6 +122,7 @@ PLACES = {
     "of a number": lambda t, w: t.vmap(lambda x: w.sum(), out_dims=-2)(X),
     "of one of two": lambda t, w: t.vmap(lambda x: (x, {"w": w * 2}), out_dims=(0, -1))(X),
     "of a tangent": lambda t, w: t.vmap(lambda x: torch.func.jvp(lambda w: w * 2, (w,), (w,)), out_dims=-1)(X),
+    "in a tuple": lambda t, w: t.vmap(lambda x: w * 2, out_dims=(-2,))(X),
     "inside": lambda t, w: t.vmap(lambda x: t.vmap(lambda y: x * 2, out_dims=-1)(X))(X),
 }
 

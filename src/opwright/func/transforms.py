@@ -113,7 +113,9 @@ def _refusing_places(func: Function, out_dims: Any) -> Function:
     def checked(*args: Any, **kwargs: Any) -> Any:
         returned, level = func(*args, **kwargs), innermost().number
         results, layout = tree_flatten(returned)
-        for result, place in zip(results, _broadcast_to_and_flatten(out_dims, layout) or (), strict=False):
+        is_one = isinstance(returned, torch.Tensor) and isinstance(out_dims, tuple)  # which torch takes for its member
+        places = out_dims if is_one else _broadcast_to_and_flatten(out_dims, layout) or ()
+        for result, place in zip(results, places, strict=False):  # torch refuses another number
             if isinstance(result, torch.Tensor) and isinstance(place, int) and is_misplaced(result, level, place):
                 raise RuntimeError(
                     f"vmap: out_dims has {place} for a result of {result.dim()} dimensions that does not depend on the "
