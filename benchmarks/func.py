@@ -88,16 +88,16 @@ TRANSFORMS: dict[str, Case] = {
 }  # fmt: skip
 
 
-def _weights(inputs: int, width: int) -> dict[str, Tensor]:
+def _weights(inputs: int, width: int, *, trained: bool = False) -> dict[str, Tensor]:
     shapes = {"first": (width, inputs), "bias": (width,), "second": (width, width), "last": (width,)}
-    return {name: torch.randn(shape) / width**0.5 for name, shape in shapes.items()}
+    return {name: (torch.randn(shape) / width**0.5).requires_grad_(trained) for name, shape in shapes.items()}
 
 
 STEPS: dict[str, tuple[Callable[..., tuple[Any, ...]], tuple[tuple[int, int], ...]]] = {
     "pinn_step": (lambda n, m: (_weights(1, m), torch.randn(n, 1)), ((32, 16), (512, 64), (4096, 128))),
     "force_matching": (lambda n, m: (_weights(1, m), *_random((n, 3), (n, 3))), ((8, 8), (32, 32), (64, 64))),
     "gradient_penalty": (
-        lambda n, m: (_weights(m, m), *_random((n, m), (n, m)), torch.rand(n, 1)),
+        lambda n, m: (_weights(m, m, trained=True), *_random((n, m), (n, m)), torch.rand(n, 1)),
         ((16, 16), (128, 128), (512, 512)),
     ),
     "clipped_gradients": (
