@@ -37,11 +37,9 @@ class Names:
         return name
 
     def _describe(self, node: Node) -> str:
-        """`tanh(cell)` becomes tanh_cell, and `sum(x * y)` sum_x_y; else the name of the operation below views."""
+        """`tanh(cell)` becomes tanh_cell, and `sum(x * y)` sum_x_y; else the operation; a view says of what."""
         if node.target is operator.getitem:
             return self._describe(node.args[0]) if isinstance(node.args[0], Node) else node.name
-        if (viewed := self._viewed(node)) is not node and viewed not in self._wished and viewed.op == "call_function":
-            return self._describe(viewed)
         name = node.target._schema.name.split("::")[1].strip("_") if isinstance(node.target, OpOverload) else node.name
         operands = node.all_input_nodes
         if name == "sum" and operands[0] not in self._wished and operands[0].target is torch.ops.aten.mul.Tensor:
@@ -49,6 +47,8 @@ class Names:
         elif len(operands) > 1:
             return name
         operands = list(map(self._viewed, operands))
+        if self._viewed(node) is not node and operands[0] not in self._wished and operands[0].op == "call_function":
+            return f"{name}_{self._describe(operands[0])}"
         known = [self._wished[operand] for operand in operands if operand in self._wished]
         return "_".join([name, *known]) if len(known) == len(operands) else name
 

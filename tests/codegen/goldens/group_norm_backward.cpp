@@ -142,7 +142,7 @@ static void group_norm_backward_sum_row_lanes(Size count, void* const* row, cons
 //   unsqueeze_scale_1 = overflown ? nan : root
 //   ds_val = ds_val_sum
 //   db_val = db_val_sum
-//   sum_4 = Σ (sum - sum_1·unsqueeze_mean)·unsqueeze_scale_1
+//   sum_2 = Σ (sum - sum_1·unsqueeze_mean)·unsqueeze_scale_1
 //   grad_bias[i1*(weight_size_0 // 4) + i2] = Σ sum_1
 static void group_norm_backward_ds_val_row(Size count, void* const* row) {
   const float* sum_row = static_cast<const float*>(row[0]);
@@ -153,7 +153,7 @@ static void group_norm_backward_ds_val_row(Size count, void* const* row) {
   const float saved_squares = *static_cast<const float*>(row[5]);
   float* ds_val = static_cast<float*>(row[6]);
   float* db_val = static_cast<float*>(row[7]);
-  double* sum_4_row = static_cast<double*>(row[8]);
+  double* sum_2_row = static_cast<double*>(row[8]);
   double* grad_bias_row = static_cast<double*>(row[9]);
   const float unsqueeze_mean = saved_sum / static_cast<float>(size);
   const float variance = saved_squares / static_cast<float>(size);
@@ -170,7 +170,7 @@ static void group_norm_backward_ds_val_row(Size count, void* const* row) {
     const float sum_1 = sum_1_row[j];
     ds_val_sum_total += sum * unsqueeze_weight;
     db_val_sum_total += sum_1 * unsqueeze_weight;
-    sum_4_row[j] += (sum - sum_1 * unsqueeze_mean) * unsqueeze_scale_1;
+    sum_2_row[j] += (sum - sum_1 * unsqueeze_mean) * unsqueeze_scale_1;
     grad_bias_row[j] += sum_1;
   }
   const float ds_val_sum = static_cast<float>(ds_val_sum_total);
@@ -180,35 +180,35 @@ static void group_norm_backward_ds_val_row(Size count, void* const* row) {
 }
 
 static void group_norm_backward_ds_val_row_start(Size count, void* const* row) {
-  double* sum_4_total = static_cast<double*>(row[0]);
+  double* sum_2_total = static_cast<double*>(row[0]);
   double* grad_bias_total = static_cast<double*>(row[1]);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
-    sum_4_total[j] = 0;
+    sum_2_total[j] = 0;
     grad_bias_total[j] = 0;
   }
 }
 
 static void group_norm_backward_ds_val_row_combine(Size count, void* const* row) {
-  double* sum_4_total = static_cast<double*>(row[0]);
+  double* sum_2_total = static_cast<double*>(row[0]);
   double* grad_bias_total = static_cast<double*>(row[1]);
-  const double* sum_4_other = static_cast<const double*>(row[2]);
+  const double* sum_2_other = static_cast<const double*>(row[2]);
   const double* grad_bias_other = static_cast<const double*>(row[3]);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
-    sum_4_total[j] += sum_4_other[j];
+    sum_2_total[j] += sum_2_other[j];
     grad_bias_total[j] += grad_bias_other[j];
   }
 }
 
 static void group_norm_backward_ds_val_row_end(Size count, void* const* row) {
-  double* sum_4_total = static_cast<double*>(row[0]);
+  double* sum_2_total = static_cast<double*>(row[0]);
   double* grad_bias_total = static_cast<double*>(row[1]);
-  float* sum_4 = static_cast<float*>(row[2]);
+  float* sum_2 = static_cast<float*>(row[2]);
   float* grad_bias = static_cast<float*>(row[3]);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
-    sum_4[j] = static_cast<float>(sum_4_total[j]);
+    sum_2[j] = static_cast<float>(sum_2_total[j]);
     grad_bias[j] = static_cast<float>(grad_bias_total[j]);
   }
 }
@@ -221,10 +221,10 @@ static void group_norm_backward_ds_val_row_end(Size count, void* const* row) {
 //   reshape_bias = bias[i1*(weight_size_0 // 4) + i2]
 //   reshape_result = (reshape_x - mean)·scale·reshape_weight + reshape_bias
 //   sigmoid_1 = σ(reshape_result)
-//   mul_25 = grad_output·sigmoid_1·(reshape_result·(1 - sigmoid_1) + 1)·(scale·reshape_weight)
-//   mul_23 = (db_val·mean - ds_val)·scale·scale·scale·float32(1/float64(size))
-//   sub_3 = -mul_23·mean - db_val·scale·float32(1/float64(size))
-//   grad_x_1[i0, i1*(weight_size_0 // 4) + i2, i3, i4] = mul_25 + reshape_x·mul_23 + sub_3
+//   mul_17 = grad_output·sigmoid_1·(reshape_result·(1 - sigmoid_1) + 1)·(scale·reshape_weight)
+//   unsqueeze_mul_2 = (db_val·mean - ds_val)·scale·scale·scale·float32(1/float64(size))
+//   unsqueeze_sub_1 = -unsqueeze_mul_2·mean - db_val·scale·float32(1/float64(size))
+//   grad_x_1[i0, i1*(weight_size_0 // 4) + i2, i3, i4] = mul_17 + reshape_x·unsqueeze_mul_2 + unsqueeze_sub_1
 static void group_norm_backward_grad_x_1_row(Size count, void* const* row) {
   const float* grad_output_row = static_cast<const float*>(row[0]);
   const float* reshape_x_row = static_cast<const float*>(row[1]);
@@ -245,16 +245,17 @@ static void group_norm_backward_grad_x_1_row(Size count, void* const* row) {
     const float scale = variance == __builtin_inff() ? __builtin_nanf("") : rsqrt(variance + 1e-05f);
     const float reshape_result = (reshape_x - mean) * scale * reshape_weight + reshape_bias;
     const float sigmoid_1 = sigmoid(reshape_result);
-    const float mul_25 = grad_output * sigmoid_1 * (reshape_result * (1.0f - sigmoid_1) + 1.0f) *
+    const float mul_17 = grad_output * sigmoid_1 * (reshape_result * (1.0f - sigmoid_1) + 1.0f) *
         (scale * reshape_weight);
-    const float mul_23 = (db_val * mean - ds_val) * scale * scale * scale *
+    const float unsqueeze_mul_2 = (db_val * mean - ds_val) * scale * scale * scale *
         static_cast<float>(1.0 / static_cast<double>(size));
-    const float sub_3 = -mul_23 * mean - db_val * scale * static_cast<float>(1.0 / static_cast<double>(size));
-    grad_x_1_row[j] = mul_25 + reshape_x * mul_23 + sub_3;
+    const float unsqueeze_sub_1 = -unsqueeze_mul_2 * mean -
+        db_val * scale * static_cast<float>(1.0 / static_cast<double>(size));
+    grad_x_1_row[j] = mul_17 + reshape_x * unsqueeze_mul_2 + unsqueeze_sub_1;
   }
 }
 
-//   grad_weight = sum_4[i0, i1]
+//   grad_weight = sum_2[i0, i1]
 //   grad_weight_1[i0*(weight_size_0 // 4) + i1] = grad_weight
 static void group_norm_backward_grad_weight_1_row(Size count, void* const* row) {
   const float* grad_weight_row = static_cast<const float*>(row[0]);
@@ -300,7 +301,7 @@ static bool group_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
       grad_output_size_0 == x_size_0 && grad_output_size_1 == x_size_1 && grad_output_size_2 == x_size_2 &&
       grad_output_size_3 == x_size_3;
   if (!valid) return false;
-  const Size sum_4_size_1 = floor_divide(weight_size_0, 4);
+  const Size sum_2_size_1 = floor_divide(weight_size_0, 4);
   const Size size = x_size_2*x_size_3*floor_divide(weight_size_0, 4);
   const Size sum_sizes[] = {x_size_0, x_size_1};
   Tensor sum = allocate(float32, sizeof(float), sum_sizes, 2);
@@ -309,7 +310,7 @@ static bool group_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
   Tensor sum_1 = allocate(float32, sizeof(float), sum_1_sizes, 2);
   if (!sum_1) return false;
   {
-    const Size extents[] = {x_size_0, 4, sum_4_size_1, x_size_2, x_size_3};
+    const Size extents[] = {x_size_0, 4, sum_2_size_1, x_size_2, x_size_3};
     const Operand<5> operands[] = {
         load<5>(grad_output.at<const float>(0),
             {grad_output.stride(0), floor_divide(weight_size_0, 4) * grad_output.stride(1), grad_output.stride(1),
@@ -338,14 +339,14 @@ static bool group_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
   const Size db_val_sizes[] = {x_size_0, 4};
   Tensor db_val = allocate(float32, sizeof(float), db_val_sizes, 2);
   if (!db_val) return false;
-  const Size sum_4_sizes[] = {4, sum_4_size_1};
-  Tensor sum_4 = allocate(float32, sizeof(float), sum_4_sizes, 2);
-  if (!sum_4) return false;
+  const Size sum_2_sizes[] = {4, sum_2_size_1};
+  Tensor sum_2 = allocate(float32, sizeof(float), sum_2_sizes, 2);
+  if (!sum_2) return false;
   const Size grad_bias_sizes[] = {x_size_1};
   Tensor grad_bias = allocate(float32, sizeof(float), grad_bias_sizes, 1);
   if (!grad_bias) return false;
   {
-    const Size extents[] = {x_size_0, 4, sum_4_size_1};
+    const Size extents[] = {x_size_0, 4, sum_2_size_1};
     const Operand<3> operands[] = {
         load<3>(sum.at<const float>(0), {sum.stride(0), floor_divide(weight_size_0, 4) * sum.stride(1), sum.stride(1)}),
         load<3>(weight.at<const float>(0), {0, floor_divide(weight_size_0, 4) * weight.stride(0), weight.stride(0)}),
@@ -359,7 +360,7 @@ static bool group_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
     };
     const Size kept[] = {sizeof(double), sizeof(double)};
     const Operand<3> results[] = {
-        store<3>(sum_4.at<float>(0), {0, sum_4.stride(0), sum_4.stride(1)}),
+        store<3>(sum_2.at<float>(0), {0, sum_2.stride(0), sum_2.stride(1)}),
         store<3>(grad_bias.at<float>(0),
             {0, floor_divide(weight_size_0, 4) * grad_bias.stride(0), grad_bias.stride(0)}),
     };
@@ -371,7 +372,7 @@ static bool group_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
   Tensor grad_x_1 = allocate(float32, sizeof(float), grad_x_1_sizes, 4);
   if (!grad_x_1) return false;
   {
-    const Size extents[] = {x_size_0, 4, sum_4_size_1, x_size_2, x_size_3};
+    const Size extents[] = {x_size_0, 4, sum_2_size_1, x_size_2, x_size_3};
     const Operand<5> operands[] = {
         load<5>(grad_output.at<const float>(0),
             {grad_output.stride(0), floor_divide(weight_size_0, 4) * grad_output.stride(1), grad_output.stride(1),
@@ -397,9 +398,9 @@ static bool group_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
   Tensor grad_weight_1 = allocate(float32, sizeof(float), grad_weight_1_sizes, 1);
   if (!grad_weight_1) return false;
   {
-    const Size extents[] = {4, sum_4_size_1};
+    const Size extents[] = {4, sum_2_size_1};
     const Operand<2> operands[] = {
-        load<2>(sum_4.at<const float>(0), {sum_4.stride(0), sum_4.stride(1)}),
+        load<2>(sum_2.at<const float>(0), {sum_2.stride(0), sum_2.stride(1)}),
         store<2>(grad_weight_1.at<float>(0),
             {floor_divide(weight_size_0, 4) * grad_weight_1.stride(0), grad_weight_1.stride(0)}),
     };
@@ -420,8 +421,8 @@ static void group_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "group_norm_backward_80d53099b98d(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
+    "group_norm_backward_0ae05579d994(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
     "saved_sum, Tensor grad_output) -> (Tensor, Tensor, Tensor)",
-    "group_norm_backward_80d53099b98d", group_norm_backward_on_stack);
+    "group_norm_backward_0ae05579d994", group_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -15,15 +15,15 @@ NARROWED = {
     "columns": (
         lambda x, y: (x @ y)[:, 2:4] * 2,
         """
-        view slice_columns: float32[y_size_0, 2] = y[d0, d1 + 2]
-        call slice: float32[x_size_0, 2] = aten::mm(x, slice_columns)
+        view slice_mm_columns: float32[y_size_0, 2] = y[d0, d1 + 2]
+        call slice_mm: float32[x_size_0, 2] = aten::mm(x, slice_mm_columns)
         """,
     ),
     "rows": (
         lambda x, y: (x @ y)[1:3] * 2,
         """
-        view slice_rows: float32[2, x_size_1] = x[d0 + 1, d1]
-        call slice: float32[2, y_size_1] = aten::mm(slice_rows, y)
+        view slice_mm_rows: float32[2, x_size_1] = x[d0 + 1, d1]
+        call slice_mm: float32[2, y_size_1] = aten::mm(slice_mm_rows, y)
         """,
     ),
 }
@@ -44,8 +44,8 @@ def test_narrowed(reference: Callable[..., torch.Tensor], expected: str) -> None
 
 def test_a_slice_has_a_name_of_its_own() -> None:
     def reference(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        slice_columns = x.sin()
-        part = (slice_columns @ y)[:, 2:4]
+        slice_mm_columns = x.sin()
+        part = (slice_mm_columns @ y)[:, 2:4]
         part_columns = part.sin() @ y[2:4]
         return part_columns @ part_columns.mT
 

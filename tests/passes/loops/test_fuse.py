@@ -19,9 +19,9 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], str]] = {
         kernel output_0 over i0 < x_size_0 - 1
           new output_0: float32[x_size_0 - 1]
           let x = x[i0 + 1]
-          let slice = exp(x)
+          let slice_exp_x = exp(x)
           let slice_y = y[i0 + 1]
-          let output_0 = slice * slice_y
+          let output_0 = slice_exp_x * slice_y
           output_0[i0] = output_0
         """,
     ),
@@ -62,8 +62,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...], str]] = {
           let x = x[i0, i1]
           let exp_x = exp(x)
           exp_x[i0, i1] = exp_x
-        view permute: float32[x_size_1, x_size_0] = exp_x[d1, d0]
-        call output_0: float32[x_size_1, y_size_1] = aten::mm(permute, y)
+        view permute_exp_x: float32[x_size_1, x_size_0] = exp_x[d1, d0]
+        call output_0: float32[x_size_1, y_size_1] = aten::mm(permute_exp_x, y)
         """,
     ),
     "a library call between two kernels keeps them apart": (

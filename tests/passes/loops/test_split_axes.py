@@ -28,10 +28,10 @@ LISTINGS: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...], str]] = {
         kernel exp_x over i0 < x_size_0, i1 < x_size_1
           new exp_x: float32[x_size_0, x_size_1]
           exp_x[i0, i1] = exp(x[i0, i1])
-        view view: float32[x_size_0, x_size_1] = exp_x[d0, d1]
+        view view_exp_x: float32[x_size_0, x_size_1] = exp_x[d0, d1]
         kernel output_0 over i0 < x_size_0, i1 < x_size_1
           new output_0: float32[x_size_0*x_size_1]
-          output_0[i0*x_size_1 + i1] = view[i0, i1] * 2.0
+          output_0[i0*x_size_1 + i1] = view_exp_x[i0, i1] * 2.0
         """,
     ),
     "a shifted index cannot be split": (
@@ -41,11 +41,11 @@ LISTINGS: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...], str]] = {
         kernel exp_x over i0 < x_size_0, i1 < x_size_1
           new exp_x: float32[x_size_0, x_size_1]
           exp_x[i0, i1] = exp(x[i0, i1])
-        call view: float32[x_size_0*x_size_1] = aten::reshape(exp_x, [x_size_0*x_size_1])
-        view slice: float32[x_size_0*x_size_1 - 1] = view[d0 + 1]
+        call view_exp_x: float32[x_size_0*x_size_1] = aten::reshape(exp_x, [x_size_0*x_size_1])
+        view slice_exp_x: float32[x_size_0*x_size_1 - 1] = view_exp_x[d0 + 1]
         kernel output_0 over i0 < x_size_0*x_size_1 - 1
           new output_0: float32[x_size_0*x_size_1 - 1]
-          output_0[i0] = slice[i0] * 2.0
+          output_0[i0] = slice_exp_x[i0] * 2.0
         """,
     ),
     "nothing to fuse it with": (
