@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import subprocess
 import sys
@@ -99,7 +100,9 @@ def run_python(block: Block, module: types.ModuleType, place: str) -> str:
 
 def run_shell(block: Block, place: str) -> str:
     """Run a block in a shell that stops at the first failure; return what it prints."""
-    done = subprocess.run(["bash", "-euo", "pipefail", "-c", block.text], capture_output=True, text=True, check=False)
+    beside = {**os.environ, "PATH": os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])}
+    command = ["bash", "-euo", "pipefail", "-c", block.text]
+    done = subprocess.run(command, env=beside, capture_output=True, text=True, check=False)
     if done.returncode:
         raise PageWrong(f"{place}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout

@@ -162,13 +162,23 @@ def _is_of_library(module: str | None) -> bool:
 def _is_of_caller(frame: types.FrameType) -> bool:
     """Whether a function belongs to the library that calls it.
 
-    Those do that sympy writes for sizes of many terms, which say of no module that it is theirs; and what Python asks
-    where a module lies.
+    Those do that sympy writes for sizes of many terms, which say of no module that it is theirs; what Python asks where
+    a module lies; and the body of a module that a library has written itself and imports, as torch.distributed does.
     """
+    if frame.f_code.co_name == "<module>" and _is_of_library(_importer_of(frame)):
+        return True
     caller = str(frame.f_back.f_globals.get("__name__")) if frame.f_back else ""
     if "__name__" not in frame.f_globals:
         return caller.startswith("sympy.")
     return frame.f_code.co_name == "find_spec" and caller.startswith(("importlib.", "_frozen_importlib"))
+
+
+def _importer_of(frame: types.FrameType) -> str:
+    """The module whose code imports the one whose body runs."""
+    found = frame.f_back
+    while found and str(found.f_globals.get("__name__")).startswith(("importlib", "_frozen_importlib")):
+        found = found.f_back
+    return str(found.f_globals.get("__name__")) if found else ""
 
 
 @contextmanager
