@@ -38,13 +38,18 @@ def check_hyper(hyper: Mapping[str, Any]) -> None:
             raise ValueError(f"Tensor {name} must be 1-element")
         is_number = isinstance(value, (int, float, complex, torch.Tensor)) or hasattr(value, "__array__")
         if is_number:
-            _refuse_below(0.0, value, f"Invalid {words}")
+            refuse_below(0.0, value, f"Invalid {words}")
     for position, beta in enumerate(hyper.get("betas") or ()):
         if not 0.0 <= beta < 1.0:
             raise ValueError(f"Invalid beta parameter at index {position}: {beta}")
 
 
-def _refuse_below(least: float, value: Any, words: str) -> None:
+def refuse_below(least: float, value: Any, words: str) -> None:
+    """Refuse a number below the least one, and NaN.
+
+    Raises:
+        ValueError: With these words and the number.
+    """
     if not least <= value:  # in this order, so that the TypeError for complex numbers has PyTorch's words
         raise ValueError(f"{words}: {value}")
 

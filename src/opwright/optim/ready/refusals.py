@@ -6,16 +6,13 @@ from typing import Any
 
 import torch
 
-
-def _refuse_below(least: float, value: Any, words: str) -> None:
-    if not least <= value:
-        raise ValueError(f"{words}: {value}")
+from opwright.optim.hyper import refuse_below
 
 
 def _refuse_negative_rate(lr: Any, words: str) -> None:
     if isinstance(lr, torch.Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
-    _refuse_below(0.0, lr, words)
+    refuse_below(0.0, lr, words)
 
 
 def refuse_of_sgd(*, lr: Any, momentum: Any, dampening: Any, weight_decay: Any, nesterov: bool) -> None:
@@ -35,7 +32,7 @@ def refuse_of_sgd(*, lr: Any, momentum: Any, dampening: Any, weight_decay: Any, 
 def refuse_of_asgd(*, lr: Any, weight_decay: Any, **_: Any) -> None:
     """Refuse what torch.optim.ASGD does: nothing of `lambd`, `alpha` and `t0`."""
     _refuse_negative_rate(lr, "Invalid learning rate")
-    _refuse_below(0.0, weight_decay, "Invalid weight_decay value")
+    refuse_below(0.0, weight_decay, "Invalid weight_decay value")
 
 
 def refuse_of_adam(*, betas: Any, **_: Any) -> None:
@@ -66,18 +63,18 @@ def refuse_of_adafactor(*, lr: Any, beta2_decay: Any, eps: Any, d: Any, weight_d
     if beta2_decay > 0.0 or beta2_decay != beta2_decay:
         raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
     if eps[0] is not None:
-        _refuse_below(0.0, eps[0], "epsilon1 should be >= 0 but is")
-    _refuse_below(0.0, eps[1], "epsilon2 should be >= 0 but is")
-    _refuse_below(1.0, d, "Clipping threshold d should be >= 1 but is")
-    _refuse_below(0.0, weight_decay, "weight_decay should be >= 0 but is")
+        refuse_below(0.0, eps[0], "epsilon1 should be >= 0 but is")
+    refuse_below(0.0, eps[1], "epsilon2 should be >= 0 but is")
+    refuse_below(1.0, d, "Clipping threshold d should be >= 1 but is")
+    refuse_below(0.0, weight_decay, "weight_decay should be >= 0 but is")
 
 
 def refuse_of_muon(*, lr: Any, weight_decay: Any, momentum: Any, ns_coefficients: Any, ns_steps: Any,
                    adjust_lr_fn: Any, **_: Any) -> None:  # fmt: skip
     """Refuse what torch.optim.Muon does, when it is made and in its steps."""
     _refuse_negative_rate(lr, "Learning rate should be >= 0 but is")
-    _refuse_below(0.0, momentum, "momentum should be >= 0 but is")
-    _refuse_below(0.0, weight_decay, "weight decay should be >= 0 but is")
+    refuse_below(0.0, momentum, "momentum should be >= 0 but is")
+    refuse_below(0.0, weight_decay, "weight decay should be >= 0 but is")
     if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
         raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
     if ns_steps >= 100:
