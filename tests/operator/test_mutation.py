@@ -42,6 +42,11 @@ def added_(x: Tensor, y: Tensor) -> Tensor:
     return (x * 2).exp()
 
 
+@opwright.operator(mutates=("mean", "variance"))
+def normalized_(x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
+    return torch.nn.functional.batch_norm(x, mean, variance, training=True)
+
+
 def eager_and_ours(operator, make):
     return [make(function) for function in (operator.reference, operator)]
 
@@ -153,6 +158,21 @@ def test_elements_in_one_place_are_the_references(sizes, strides):
 
     for _ in range(2):
         assert_same(added_, make, rung="composed")
+
+
+def test_statistics_in_one_place_are_the_references():
+    """Torch changes these, so that kernels take them in whatever way they lie."""
+    x, variance = random(5, 4, gradient=False), torch.ones(4)
+    for _ in range(3):
+        normalized_(x, torch.zeros(8)[::2], variance)
+        assert normalized_.last_rung == "cpp"
+
+    def make(function):
+        mean = torch.zeros(1)
+        return [function(x, mean.expand(4), torch.ones(4)), mean]
+
+    for _ in range(2):
+        assert_same(normalized_, make, rung="composed")
 
 
 @pytest.mark.parametrize("strides", [(4, 1), (1, 3), (2, 9), (8, 2), (100, 1)])
