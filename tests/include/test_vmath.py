@@ -23,6 +23,7 @@ INTEGER_BINARY = {
     "shift_left": torch.bitwise_left_shift,
     "shift_right": torch.bitwise_right_shift,
 }
+NEAR = ["near_sin", "near_cos", "near_tan"]
 WRONG = ["flushes_subnormals", "loses_infinity", "loses_minus_zero", "loses_nan", "scaled"]
 
 # Where a function or its method changes: overflow, underflow, saturation, the ends of domains and of polynomials.
@@ -161,6 +162,29 @@ def test_float_is_within_bound(sweep: Sweep, floats: np.ndarray, name: str) -> N
 def test_double_is_within_bound(sweep: Sweep, doubles: np.ndarray, name: str) -> None:
     ulp, where = sweep.worst("worst_unary_double", name, doubles)
     assert ulp <= bound_ulp_double(name), f"{name}({where[0]!r}) is {ulp} ulp off"
+
+
+def _near(sweep: Sweep, numbers: np.ndarray) -> np.ndarray:
+    """The angles that functions of near ones are called with; none of doubles where there are no fused products."""
+    end = sweep.library.near_end
+    end.restype = ctypes.c_double
+    return numbers[np.abs(numbers) < end(ctypes.c_bool(numbers.dtype == np.float64))]
+
+
+def _about_multiples(like: np.ndarray) -> np.ndarray:
+    """The numbers around multiples of π/2, where sines and cosines are small."""
+    multiples = np.unique(np.geomspace(1, 6e5 if like.dtype == np.float32 else 1.6e8, 4000).astype(np.int64))
+    half_pi = np.longdouble(np.pi) / 2 + np.longdouble(6.123233995736766e-17)
+    patterns = (multiples * half_pi).astype(like.dtype).view(np.int32 if like.dtype == np.float32 else np.int64)
+    return (patterns[:, None] + np.arange(-2, 3, dtype=patterns.dtype)).ravel().view(like.dtype)
+
+
+@pytest.mark.parametrize("name", NEAR)
+def test_angles_near_zero(sweep: Sweep, floats: np.ndarray, doubles: np.ndarray, name: str) -> None:
+    for entry, numbers in (("worst_unary", floats), ("worst_unary_double", doubles)):
+        angles = _near(sweep, np.concatenate([numbers, _about_multiples(numbers)]))
+        ulp, where = sweep.worst(entry, name, angles) if angles.size else (0.0, [])
+        assert ulp <= 2, f"{name}({where[0]!r}) is {ulp} ulp off"
 
 
 @pytest.mark.parametrize("name", BINARY)

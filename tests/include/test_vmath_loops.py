@@ -21,6 +21,11 @@ LOOPS = {
     **{f"{name} float": _loop(f"{name}(x[i])", "float") for name in UNARY},
     **{f"{name} float": _loop(f"{name}(x[i], y[i])", "float") for name in BINARY},
     **{f"{name} double": _loop(f"{name}(x[i])", "double") for name in INLINE_DOUBLE},
+    **{
+        f"near {name} {dtype}": _loop(f"{name}<Angles::near>(x[i])", dtype)
+        for name in ("sin", "cos", "tan")
+        for dtype in ("float", "double")
+    },
     "lltm cell": _loop("tanh(y[i] + (x[i] > 0 ? x[i] : expm1(x[i])) * sigmoid(y[i])) * sigmoid(x[i])", "float"),
     "gelu": _loop("0.5f * x[i] * (1 + erf(x[i] * 0.70710678f))", "float"),
     "softplus": _loop("x[i] > 20 ? x[i] : log1p(exp(x[i]))", "float"),

@@ -128,6 +128,23 @@ BINARY(min, std::isnan(x) || std::isnan(y) ? NAN : std::min(x, y))
 BINARY(max, std::isnan(x) || std::isnan(y) ? NAN : std::max(x, y))
 // clang-format on
 
+// Functions of angles near zero.
+namespace near {
+using opwright::Angles;
+template <class T> T near_sin(T x) { return opwright::sin<Angles::near>(x); }
+template <class T> T near_cos(T x) { return opwright::cos<Angles::near>(x); }
+template <class T> T near_tan(T x) { return opwright::tan<Angles::near>(x); }
+} // namespace near
+
+#undef SUBJECT
+#define SUBJECT near
+
+// clang-format off
+UNARY(near_sin, std::sin(x))
+UNARY(near_cos, std::cos(x))
+UNARY(near_tan, std::tan(x))
+// clang-format on
+
 // Functions that are wrong each in one way, to show that the comparison notices.
 namespace wrong {
 template <class T> T scaled(T x) { return opwright::exp(x) * (1 + 4 * std::numeric_limits<T>::epsilon()); }
@@ -189,6 +206,11 @@ Worst worst_of_patterns(const Unary& function, std::int64_t first, std::int64_t 
 } // namespace
 
 extern "C" {
+
+// Where angles end to be near.
+double near_end(bool of_double) {
+  return of_double ? opwright::detail::NearAngles<double>::end : opwright::detail::NearAngles<float>::end;
+}
 
 void apply_unary(const char* name, const float* in, float* out, std::int64_t count) {
   unary_functions().at(name).kernel(in, out, count);

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from opwright.codegen.cpp.expression import CPP_TYPES, TRANSCENDENTAL, spell_value
 from opwright.codegen.cpp.loops.access import Access, accesses_of, handed_over, store_names
+from opwright.codegen.cpp.loops.angles import angles_of
 from opwright.codegen.cpp.loops.blends import is_mask, with_blends, with_choices
 from opwright.codegen.cpp.loops.lanes import lanes_function
 from opwright.codegen.cpp.loops.pieces import is_long, pieces_of, with_results
@@ -48,7 +49,7 @@ def emit_functions(
         parts.append(function)
     else:
         in_pieces = _is_reduced_in_pieces(kernel)
-        rows = RowEmitter(with_blends(kernel), iotas, in_pieces=in_pieces)
+        rows = RowEmitter(with_blends(kernel), iotas, in_pieces=in_pieces, by_angles=True)
         write = rows.reduce_functions if in_pieces else rows.whole_row_function
         parts.append(write(name, formulas))
         if kernel.short_rows:
@@ -69,14 +70,19 @@ def _point_functions(
     """A function over one row of a kernel with independent points, after those for pieces of a long body."""
     found = accesses_of(kernel, iotas)
     accesses = handed_over(found)
-    lines = [f"// {formula}" for formula in formulas]
-    lines.append(f"static void {name}(Size count, void* const* row) {{")
-    lines += [line for position, access in enumerate(accesses) for line in access.pointer(position)]
+    comments = [f"// {formula}" for formula in formulas]
+    pointers = [line for position, access in enumerate(accesses) for line in access.pointer(position)]
     elements = {part: access.element(part) for access in found for part in access.parts if access.whole_row}
     lets, names = [let for let in kernel.lets if isinstance(let, Let)], store_names(kernel)
     values: list[Expression] = [store.value for store in kernel.stores]
     if not is_long(lets, values):
-        return ["\n".join([*lines, *_short_body(with_blends(kernel), elements), "}"])]
+        kernel = with_blends(kernel)
+        if angles := angles_of(kernel):
+            body = [*pointers, *_short_body(angles.kernel, elements, "begin", "end")]
+            return ["\n".join([*comments, *angles.functions(name, body, accesses)])]
+        head = f"static void {name}(Size count, void* const* row) {{"
+        return ["\n".join([*comments, head, *pointers, *_short_body(kernel, elements, "0", "count"), "}"])]
+    lines = [*comments, f"static void {name}(Size count, void* const* row) {{", *pointers]
     lets, values = with_results(lets, names, values)
     pieces = pieces_of(lets, values)
     rows = {part: access for access in accesses for part in access.parts}
@@ -104,15 +110,15 @@ def _point_functions(
     return [*functions, "\n".join([*lines, "  }", "}"])]
 
 
-def _short_body(kernel: Kernel, elements: Mapping[str, str]) -> list[str]:
-    """A loop over a row, after what the masks of blends need."""
+def _short_body(kernel: Kernel, elements: Mapping[str, str], begin: str, end: str) -> list[str]:
+    """A loop over a run of a row, after what the masks of blends need."""
     lets = [let for let in kernel.lets if isinstance(let, Let)]
     masks = {let.name for let in lets if is_mask(let)}
     once = [let for let in needed(lets, [let.value for let in lets if is_mask(let)]) if isinstance(let, Let)]
     before = [let for let in lets if let in once or let.name in masks]
     body = _assigned([let for let in lets if let not in before], elements)
     body += _written(kernel, elements, [store.value for store in kernel.stores])
-    return [*(f"  {line}" for line in _assigned(before, elements)), *_loop("0", "count", body, "  ")]
+    return [*(f"  {line}" for line in _assigned(before, elements)), *_loop(begin, end, body, "  ")]
 
 
 def _assigned(lets: Sequence[Let], elements: Mapping[str, str]) -> list[str]:

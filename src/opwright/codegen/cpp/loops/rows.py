@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from opwright.codegen.cpp.expression import CPP, CPP_TYPES, Dialect, is_costly, spell_value
 from opwright.codegen.cpp.loops.access import Access, accesses_of, handed_over, scratch_of, store_names, widened
+from opwright.codegen.cpp.loops.angles import angles_of
 from opwright.codegen.cpp.loops.reductions import ReducerSpelling, column_reducer, row_reducer
 from opwright.ir.contents import locals_in, reducing_stores
 from opwright.ir.expressions.expression import Expression, Load, Local
@@ -26,8 +27,9 @@ class RowEmitter:
         accesses: The arguments of its functions: loads, stores, scratch rows, accumulators.
     """
 
-    def __init__(self, kernel: Kernel, iotas: Set[str], *, in_pieces: bool) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, iotas: Set[str], *, in_pieces: bool, by_angles: bool = False) -> None:
+        self._angles = angles_of(kernel) if by_angles else None
+        self.kernel = kernel = self._angles.kernel if self._angles else kernel
         self.schedule: Schedule = schedule(kernel)
         self.varying = varying_locals(kernel)
         self.kept = kept_between_passes(kernel, self.schedule, self.varying)
@@ -41,8 +43,7 @@ class RowEmitter:
 
     def whole_row_function(self, name: str, formulas: Sequence[str]) -> str:
         """A function over one row, in as many passes as its reductions need."""
-        lines = [*(f"// {formula}" for formula in formulas), f"static void {name}(Size count, void* const* row) {{"]
-        lines += self._pointers(self.accesses)
+        lines = [*self._pointers(self.accesses)]
         for access in self.widened:
             lines.append(f"  widen({access.name}_row, count, {access.name}_kept_row);")
         lines += _bindings(self.schedule.before)
@@ -57,7 +58,7 @@ class RowEmitter:
             lines += _bindings(phase.after)
             known |= {let.name for let in phase.lets if let in self.kept}
         lines += [f"  *{self.names[id(store)]} = {spell_value(store.value)};" for store in self.schedule.once]
-        return "\n".join([*lines, "}"])
+        return "\n".join([*(f"// {formula}" for formula in formulas), *self._over_row(name, lines)])
 
     def reduce_functions(self, name: str, formulas: Sequence[str]) -> str:
         """The reductions of a row, a function that reduces a piece, and one for the end of the row."""
@@ -68,12 +69,11 @@ class RowEmitter:
         lines = [f"struct {name}_reductions {{", *fields, f"  void add(const {name}_reductions& other) {{"]
         lines += [*(f"    {add}" for add in adds), "  }", "};", ""]
         lines += [f"// {formula}" for formula in formulas]
-        lines.append(f"static void {name}(Size count, void* const* row, {name}_reductions& reductions) {{")
-        lines += self._pointers(self._used_in(phase))
-        lines += _bindings(self._needed_before(phase))
-        lines += self._pass(phase, set(), in_parts=False)
-        lines += [f"  {spellings[f.name].step.format(f'reductions.{f.name}', kept_name(f))}" for f in phase.reductions]
-        lines += ["}", "", f"static void {name}_end(void* const* row, const {name}_reductions& reductions) {{"]
+        body = [*self._pointers(self._used_in(phase)), *_bindings(self._needed_before(phase))]
+        body += self._pass(phase, set(), in_parts=False)
+        body += [f"  {spellings[f.name].step.format(f'reductions.{f.name}', kept_name(f))}" for f in phase.reductions]
+        lines += self._over_row(name, body, f"{name}_reductions& reductions")
+        lines += ["", f"static void {name}_end(void* const* row, const {name}_reductions& reductions) {{"]
         lines += self._pointers(self._used_after(phase))
         for reduction in phase.reductions:
             end = spellings[reduction.name].end.format(f"reductions.{reduction.name}")
@@ -81,6 +81,12 @@ class RowEmitter:
         lines += _bindings(self._fixed_for([store.value for store in self.schedule.once]))
         lines += [f"  *{self.names[id(store)]} = {spell_value(store.value)};" for store in self.schedule.once]
         return "\n".join([*lines, "}"])
+
+    def _over_row(self, name: str, body: Sequence[str], results: str = "") -> Iterable[str]:
+        """A function over a row, or two and one that chooses by the angles of the row."""
+        if self._angles:
+            return self._angles.of_whole_row(name, body, self.accesses, results)
+        return [f"static void {name}(Size count, void* const* row{results and f', {results}'}) {{", *body, "}"]
 
     def _pass(self, phase: Phase, known: set[str], *, in_parts: bool) -> Iterable[str]:
         spellings = spellings_of(phase)
