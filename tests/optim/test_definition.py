@@ -276,3 +276,24 @@ def test_ready_optimizers_are_short(name: str) -> None:
     assert ast.get_docstring(tree), "it cites where it comes from"
     body = tree.body[1:]
     assert body[-1].end_lineno - body[0].lineno < MOST_LINES
+
+
+@pytest.mark.falls_back
+def test_what_an_update_changes_outside_is_changed_once_a_step() -> None:
+    seen: list[float] = []
+
+    @opwright.optimizer()
+    def Telling(param, grad, step, *, lr=0.1):
+        seen.append(step)
+        return param - lr * grad
+
+    (parameter,) = tensors = [torch.ones(4, requires_grad=True)]
+    optimizer = Telling(tensors)
+    assert seen == []
+    parameter.grad = torch.ones(4)
+    with pytest.warns(opwright.errors.FallbackWarning, match="Telling changes seen, which is made outside of it"):
+        optimizer.step()
+    for _ in range(3):
+        optimizer.step()
+    assert seen == [1.0, 2.0, 3.0, 4.0]
+    torch.testing.assert_close(parameter.detach(), torch.full((4,), 0.6))

@@ -53,6 +53,11 @@ class Definition:
         """The name of the optimizer."""
         return self.function.__name__
 
+    @property
+    def leads_to(self) -> Callable[..., Any]:
+        """What a trace that reaches it watches: what the function reaches was made outside of the update."""
+        return self.function
+
     def start(self, state: str, param: torch.Tensor, hyper: Mapping[str, Any]) -> torch.Tensor | None:
         """The first value of a state of a parameter, in the parameter's layout."""
         if (make := self.starts.get(state)) is None:

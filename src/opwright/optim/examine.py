@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -17,8 +18,16 @@ _NO_DATA = ("meta tensor", "Meta tensor", "_local_scalar_dense", "no data")
 _META = torch.device("meta")
 
 
-def examine(definition: Definition, param: torch.Tensor, hyper: Mapping[str, Any]) -> None:
+def examine(
+    definition: Definition, param: torch.Tensor, hyper: Mapping[str, Any], undone: AbstractContextManager[object]
+) -> None:
     """Run a definition on tensors like a parameter that have shapes and no values.
+
+    Args:
+        definition: What runs.
+        param: The parameter.
+        hyper: Its hyper-parameters.
+        undone: Undoes what the definition changes outside.
 
     Raises:
         UpdateRefused: If it looks at values, changes its arguments, or returns something else than new values of the
@@ -32,7 +41,7 @@ def examine(definition: Definition, param: torch.Tensor, hyper: Mapping[str, Any
     given = [like, torch.empty_like(like), *states]
     versions = [None if tensor is None else tensor._version for tensor in given]
     try:
-        with torch.no_grad():
+        with torch.no_grad(), undone:
             call(definition, like, given[1], states, 1.0, plain)
     except (OpwrightError, ValueError):
         raise

@@ -34,6 +34,11 @@ class StateKind:
     is_number: bool
     is_distant: bool = False
 
+    @property
+    def is_widened(self) -> bool:
+        """Whether the definition gets it in the dtype that it computes in: not a number or a counter."""
+        return not self.is_number and (self.dtype.is_floating_point or self.dtype.is_complex)
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -74,7 +79,7 @@ class Kind:
 
 @functools.lru_cache(maxsize=256)
 def computes_in(kind: Kind) -> torch.dtype:
-    """The dtype of the definition's arguments: the widest of the parameter and its states.
+    """The dtype of the definition's arguments: the widest of the parameter and its states, but for integer ones.
 
     What is rounded at random is not rounded before.
     """
@@ -82,7 +87,7 @@ def computes_in(kind: Kind) -> torch.dtype:
     if kind.at_random and dtype.itemsize < torch.float32.itemsize:
         dtype = torch.float32
     for state in kind.states:
-        if state and not state.is_number:
+        if state and state.is_widened:
             dtype = torch.promote_types(dtype, state.dtype)
     return dtype
 
@@ -196,7 +201,7 @@ def updated(
     grad = grad.to(dtype)
     states = [given.get(name) for name in definition.states]
     wide = [
-        state.to(dtype) if state is not None and how and not how.is_number else state
+        state.to(dtype) if state is not None and how and how.is_widened else state
         for state, how in zip(states, kind.states, strict=True)
     ]
     made = call(definition, param.to(dtype), -grad if kind.maximize else grad, wide, given[STEP], hyper)

@@ -92,7 +92,7 @@ class SteppingOptimizer(Optimizer):
                     begin(definition, self._options, param, self.state[param], own)
         shapes = {param.dim(): (group, param) for group in self.param_groups for param in group["params"]}
         for group, param in shapes.values():
-            examine(definition, param, self._hyper(group))
+            examine(definition, param, self._hyper(group), self.variants.undoing())
 
     def _check(self, hyper: Mapping[str, Any]) -> None:
         if not self.definition.checks_all:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -117,6 +118,9 @@ class Kernels(Protocol):
     @property
     def fallbacks(self) -> Telling:
         """Tells where the definition serves instead of kernels."""
+
+    def undoing(self) -> AbstractContextManager[object]:
+        """What the definition changes outside of itself in this block is undone."""
 
     def state(self) -> Hashable:
         """What the definition reads outside of its arguments now; None if that cannot be compared."""

@@ -15,7 +15,7 @@ from opwright.binding.variants.backends import examine
 from opwright.binding.variants.launcher import load_launcher
 from opwright.binding.variants.states import Outside, State
 from opwright.codegen.cuda.table import LAUNCH
-from opwright.errors import NoKernel, OpwrightError, TracingFailed
+from opwright.errors import NoKernel, OpwrightError, SideEffect, TracingFailed
 from opwright.optim.definition import Definition
 from opwright.optim.kinds import Kind
 from opwright.optim.serving.deriving import Derived, derive, text_of
@@ -25,6 +25,7 @@ from opwright.optim.serving.watching import watching
 from opwright.settings import Settings
 from opwright.toolchain.build import build
 from opwright.toolchain.process.forks import Lock
+from opwright.tracing.effects.watch import unchanged_outside
 
 MOST_VARIANTS = 8  # of one kind: each is for another way through the branches of the definition
 
@@ -66,6 +67,12 @@ class Variants:
         """Warns where the definition serves instead of kernels."""
         usual = lambda _: "its definition, operation by operation"  # noqa: E731
         return Fallbacks(self._definition.name, self._settings, usual)
+
+    @contextlib.contextmanager
+    def undoing(self) -> Iterator[None]:
+        """What the definition changes outside of itself in this block is undone."""
+        with contextlib.suppress(SideEffect), unchanged_outside(self._definition.name, self._definition.function):
+            yield
 
     def state(self) -> State | None:
         """What the definition reads outside of its arguments now; None if that cannot be compared."""

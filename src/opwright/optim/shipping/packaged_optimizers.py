@@ -9,6 +9,7 @@ import functools
 import json
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -115,6 +116,10 @@ class PackagedKernels:
             gpus: Which GPUs there are kernels for.
         """
         self._package, self._records, self._find, self._gpus = package, records, functools.cache(find), gpus
+
+    def undoing(self) -> AbstractContextManager[object]:
+        """Nothing is: definitions that change something outside have no kernels, and are in no package."""
+        return nullcontext()
 
     def state(self) -> Hashable:
         """The definition is as it was built; None without kernels."""
