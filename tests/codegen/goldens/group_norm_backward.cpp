@@ -46,15 +46,22 @@ static void group_norm_backward_sum_row(Size count, void* const* row,
   const float scale = overflown ? __builtin_nanf("") : root;
   double row_sum_total = 0;
   double row_sum_1_total = 0;
-#pragma omp simd reduction(+ : row_sum_total) reduction(+ : row_sum_1_total)
-  for (Size j = 0; j < count; ++j) {
-    const float grad_output = grad_output_row[j];
-    const float reshape_x = reshape_x_row[j];
-    const float reshape_result = (reshape_x - mean) * scale * reshape_weight + reshape_bias;
-    const float sigmoid_1 = sigmoid(reshape_result);
-    const float mul_4 = grad_output * sigmoid_1 * (reshape_result * (1.0f - sigmoid_1) + 1.0f);
-    row_sum_total += mul_4 * reshape_x;
-    row_sum_1_total += mul_4;
+  for (Size begin = 0; begin < count; begin += sum_run) {
+    const Size end = least(begin + sum_run, count);
+    float row_sum_part[sum_run];
+    float row_sum_1_part[sum_run];
+#pragma omp simd
+    for (Size j = begin; j < end; ++j) {
+      const float grad_output = grad_output_row[j];
+      const float reshape_x = reshape_x_row[j];
+      const float reshape_result = (reshape_x - mean) * scale * reshape_weight + reshape_bias;
+      const float sigmoid_1 = sigmoid(reshape_result);
+      const float mul_4 = grad_output * sigmoid_1 * (reshape_result * (1.0f - sigmoid_1) + 1.0f);
+      row_sum_part[j - begin] = mul_4 * reshape_x;
+      row_sum_1_part[j - begin] = mul_4;
+    }
+    row_sum_total += sum_of(row_sum_part, end - begin);
+    row_sum_1_total += sum_of(row_sum_1_part, end - begin);
   }
   reductions.row_sum += row_sum_total;
   reductions.row_sum_1 += row_sum_1_total;
@@ -421,8 +428,8 @@ static void group_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "group_norm_backward_0ae05579d994(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
+    "group_norm_backward_457742715893(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
     "saved_sum, Tensor grad_output) -> (Tensor, Tensor, Tensor)",
-    "group_norm_backward_0ae05579d994", group_norm_backward_on_stack);
+    "group_norm_backward_457742715893", group_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -70,7 +70,9 @@ class RowEmitter:
         lines += [*(f"    {add}" for add in adds), "  }", "};", ""]
         lines += [f"// {formula}" for formula in formulas]
         body = [*self._pointers(self._used_in(phase)), *_bindings(self._needed_before(phase))]
-        body += self._pass(phase, set(), in_parts=False)
+        # A buffer of summands costs more than summing in double precision, unless these take long to compute.
+        lets = needed_lets(self.kernel, phase.values, self.varying, set())
+        body += self._pass(phase, set(), in_parts=any(map(is_costly, (*(let.value for let in lets), *phase.values))))
         body += [f"  {spellings[f.name].step.format(f'reductions.{f.name}', kept_name(f))}" for f in phase.reductions]
         lines += self._over_row(name, body, f"{name}_reductions& reductions")
         lines += ["", f"static void {name}_end(void* const* row, const {name}_reductions& reductions) {{"]
