@@ -113,6 +113,17 @@ def test_the_last_call_is_told(call, words):
     assert " ".join(sections(explanation(operator))["Last call"]).startswith(words)
 
 
+def test_another_default_dtype_is_told():
+    operator = make(cell, CELL_SAMPLES)
+    torch.set_default_dtype(torch.float64)
+    try:
+        operator(torch.ones(2, 6), torch.ones(2, 2))
+        told = " ".join(sections(explanation(operator))["Last call"])
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert told.startswith("served by composed: torch's default dtype is torch.float64")
+
+
 @pytest.mark.parametrize(
     ("size_bytes", "text"), [(0, "0 bytes"), (999, "999 bytes"), (8192, "8.19 kB"), (12_345_678, "12.3 MB")]
 )

@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import torch
+
 from opwright.binding.rungs import RUNGS, Rung
 from opwright.errors import OpwrightError
 from opwright.explain.layout import MARGIN, labelled, wrapped
@@ -127,6 +129,12 @@ def _last_call(operator: BaseOperator, rungs: Sequence[Rung]) -> str:
         return f"served by {served}, the fastest rung here"
     if served != "composed":
         return f"served by {served}, to which it was pinned"
+    if (dtype := torch.get_default_dtype()) is not torch.float32:
+        return (
+            f"served by composed: torch's default dtype is {dtype}, and kernels are for float32 as the default, on "
+            "which the types of results depend; tensors may have any dtype (hint: leave the default, and make tensors "
+            f"with dtype={dtype})"
+        )
     return (
         f"served by composed: it was pinned to it, or {faster[-1]} does not support such calls. Empty tensors, tensor "
         "subclasses, and calls under a transform, a mode, autocast or the compiler always go to the reference; for "
