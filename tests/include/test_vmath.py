@@ -150,15 +150,17 @@ def _grid(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _pairs(numbers: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Unrelated pairs, pairs of moderate size, integers (parity, ties), neighbours, all special pairs."""
+    """Unrelated pairs, pairs of moderate size, those of all finite powers, integers, neighbours, all special pairs."""
     generator = np.random.default_rng(11)
     sample = generator.permutation(numbers)
     moderate = np.exp(generator.uniform(-5, 5, numbers.size // 8)).astype(numbers.dtype)
     exponents = generator.uniform(-20, 20, moderate.size).astype(numbers.dtype)
+    powers = generator.uniform(-1.05, 1.01, moderate.size) * np.finfo(numbers.dtype).maxexp
     pattern, special = (np.int32, SPECIAL) if numbers.dtype == np.float32 else (np.int64, SPECIAL_DOUBLE)
     return [
         (sample, sample[::-1].copy()),
         (moderate, exponents),
+        (moderate, (powers / np.log2(moderate)).astype(numbers.dtype)),
         (-np.round(moderate), np.round(exponents)),
         (sample, (sample.view(pattern) ^ 1).view(numbers.dtype)),
         _grid(special, special),
@@ -196,6 +198,13 @@ def test_logarithms_of_powers_are_exact(sweep: Sweep) -> None:
     np.testing.assert_array_equal(sweep.apply("log2", np.ldexp(1.0, exponents.astype(int))), exponents)
     np.testing.assert_array_equal(sweep.apply("log10", np.array([float(10**n) for n in range(23)])), np.arange(23.0))
     np.testing.assert_array_equal(sweep.apply("exp2", exponents), np.ldexp(1.0, exponents.astype(int)))
+
+
+def test_powers_that_are_doubles_are_exact(sweep: Sweep) -> None:
+    bases, exponents = _grid(np.arange(-40.0, 41), np.arange(10.0))
+    np.testing.assert_array_equal(sweep.apply("pow", bases, exponents), bases**exponents)
+    roots = np.arange(1.0, 5000)
+    np.testing.assert_array_equal(sweep.apply("pow", roots * roots, np.full_like(roots, 0.5)), roots)
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -74,17 +74,17 @@ INLINE_DOUBLE = [
         "atan",
         "atanh",
         "cosh",
+        "erf",
         "exp",
         "exp2",
         "expm1",
         "log",
         "log10",
         "log1p",
-        "log2",
     ),
-    *("sigmoid", "sinh", "tanh"),
+    *("log2", "sigmoid", "sinh", "tanh"),
 ]
-INLINE_DOUBLE_BINARY = ["atan2"]
+INLINE_DOUBLE_BINARY = ["atan2", "pow"]
 EXACT = {"abs", "ceil", "copysign", "floor", "fmod", "max", "min", "round", "sign", "trunc"}
 
 

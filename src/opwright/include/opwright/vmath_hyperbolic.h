@@ -107,14 +107,11 @@ OPWRIGHT_INLINE float atanh(float x) {
                                       : 0.5 * detail::log_narrow((1 + a) / (1 - a));
   return detail::with_sign_of(static_cast<float>(y), x);
 }
-/// log(1 + 2x/(1 - x))/2, the quotient with what it and its divisor round away
+/// log(1 + 2x/(1 - x))/2
 OPWRIGHT_INLINE double atanh(double x) {
   const double a = detail::magnitude(x);
-  const detail::TwoParts divisor = detail::ordered_sum(1, -a);
-  const double inverse = 1 / divisor.high, quotient = 2 * a * inverse;
-  const detail::TwoParts product = detail::exact_product(quotient, divisor.high);
-  const double left = ((2 * a - product.high) - product.low) - quotient * divisor.low;
-  return detail::with_sign_of(0.5 * detail::log1p_of_sum({quotient, left * inverse}, 0), x);
+  const detail::TwoParts t = detail::quotient_in_parts(2 * a, detail::ordered_sum(1, -a));
+  return detail::with_sign_of(0.5 * detail::log1p_of_sum(t, 0), x);
 }
 
 }  // namespace opwright

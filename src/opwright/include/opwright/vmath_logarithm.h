@@ -38,14 +38,15 @@ inline constexpr double kLog2Narrow[] = {0x1.71547652bef98p+1, 0x1.ec709d10c5697
 
 /// The logarithm of 2 to some base, and 1 / ln of that base. Of the first, 42 bits are in the upper part, so that its
 /// product with an exponent is exact; of the second 26.
-struct Base {
+struct LogarithmBase {
   TwoParts of_two, per_natural;
 };
-inline constexpr Base kBaseTwo = {{1, 0}, {0x1.7154768p+0, -0x1.6a3e80f444178p-27}};
-inline constexpr Base kBaseTen = {{0x1.34413509f78p-2, 0x1.fef311f12b358p-46},
-                                  {0x1.bcb7b18p-2, -0x1.6c8d78e6acaa4p-29}};
+inline constexpr LogarithmBase kBaseTwo = {{1, 0}, {0x1.7154768p+0, -0x1.6a3e80f444178p-27}};
+inline constexpr LogarithmBase kBaseTen = {{0x1.34413509f78p-2, 0x1.fef311f12b358p-46},
+                                           {0x1.bcb7b18p-2, -0x1.6c8d78e6acaa4p-29}};
 
 inline constexpr double kLn2 = 0x1.62e42fefa39efp-1;
+inline constexpr double kSqrtHalf = 0x1.6a09e667f3bcdp-1;
 inline constexpr double kLog10Of2 = 0x1.34413509f79ffp-2;
 
 /// The bits of 2^n for the n that brings x / 2^n into [low, 2 low).
@@ -70,25 +71,26 @@ OPWRIGHT_INLINE T with_log_limits(T y, T u) {
   return u == kInfinity<T> ? u : finite;
 }
 
-/// 2^n (1 + f) with 1 + f in [2/3, 4/3].
+/// 2^n (1 + f).
 template <class T>
 struct Scaled {
   T n, f;
 };
 
+/// x > 0 with 1 + f in [low, 2 low).
 template <class T>
-OPWRIGHT_INLINE Scaled<T> scaled_near_one(T x) {
+OPWRIGHT_INLINE Scaled<T> scaled_from(T low, T x) {
   constexpr int digits = Format<T>::mantissa_bits;
   const bool subnormal = x < Format<T>::smallest_normal;
   const T normal = subnormal ? x * power_of_two<T>(digits) : x;
-  const Bits<T> bits = exponent_bits(normal, T(2) / 3);
+  const Bits<T> bits = exponent_bits(normal, low);
   const T f = from_bits<T>(to_bits(normal) - bits) - 1;
   return {from_integer<T>(bits >> digits) - (subnormal ? T(digits) : T(0)), f};
 }
 
 template <class T>
 OPWRIGHT_INLINE T log(T x) {
-  const Scaled<T> scaled = scaled_near_one(x);
+  const Scaled<T> scaled = scaled_from(T(2) / 3, x);
   return with_log_limits(log_of_parts(scaled.n, scaled.f), x);
 }
 
@@ -103,8 +105,8 @@ OPWRIGHT_INLINE T log1p(T x) {
 }
 
 /// The logarithm of x to a base. That of 1 + f is split so that its upper part has an exact product with 1 / ln base.
-OPWRIGHT_INLINE double log_to_base(double x, Base base) {
-  const auto [n, f] = scaled_near_one(x);
+OPWRIGHT_INLINE double log_to_base(double x, LogarithmBase base) {
+  const auto [n, f] = scaled_from(2.0 / 3, x);
   const double square = f * f, half_square = 0.5 * square;
   const double high = upper_half(f - half_square);
   const double low = fused(f * square, polynomial(f, Logarithm<double>::R), (f - high) - half_square);
@@ -135,8 +137,7 @@ OPWRIGHT_INLINE double log1p_of_sum(TwoParts t, double n) {
 
 /// log2(x) in double to 2^-37, relative also near x = 1: enough for one rounding to float. For x not subnormal.
 OPWRIGHT_INLINE double log2_narrow(double x) {
-  constexpr double sqrt_half = 0x1.6a09e667f3bcdp-1;
-  const Bits<double> bits = exponent_bits(x, sqrt_half);
+  const Bits<double> bits = exponent_bits(x, kSqrtHalf);
   const double m = from_bits<double>(to_bits(x) - bits);
   const double s = (m - 1) / (m + 1);
   const double n = from_integer<double>(bits >> Format<double>::mantissa_bits);

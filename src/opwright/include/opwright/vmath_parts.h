@@ -42,4 +42,17 @@ OPWRIGHT_INLINE TwoParts exact_product(double x, double y) {
 #endif
 }
 
+/// x / divisor, to about 100 bits.
+OPWRIGHT_INLINE TwoParts quotient_in_parts(double x, TwoParts divisor) {
+  const double inverse = 1 / divisor.high, high = x * inverse;
+  const TwoParts product = exact_product(high, divisor.high);
+  return {high, (((x - product.high) - product.low) - high * divisor.low) * inverse};
+}
+
+/// x·y, to about 100 bits.
+OPWRIGHT_INLINE TwoParts product_in_parts(TwoParts x, TwoParts y) {
+  const TwoParts exact = exact_product(x.high, y.high);
+  return {exact.high, exact.low + fused(x.high, y.low, x.low * y.high)};
+}
+
 }  // namespace opwright::detail
