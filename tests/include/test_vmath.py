@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from tests.include.vmath_functions import BINARY, EXACT, INLINE_DOUBLE, TARGETS, UNARY, compile_with_gcc
+from tests.include.vmath_functions import (
+    BINARY,
+    EXACT,
+    INLINE_DOUBLE,
+    INLINE_DOUBLE_BINARY,
+    TARGETS,
+    UNARY,
+    compile_with_gcc,
+)
 
 DRIVER = Path(__file__).with_name("vmath_sweep.cpp")
 INTEGER_UNARY = {"abs": torch.abs, "sign": torch.sign}
@@ -36,6 +44,11 @@ SPECIAL = np.array(
     [s * v for v in (0.0, 1.0, 0.5, 2.0, 3.0, 1.1754944e-38, 3.4028235e38, np.inf, np.nan) for s in (1, -1)],
     dtype=np.float32,
 )
+SPECIAL_DOUBLE = np.where(
+    abs(SPECIAL) == np.finfo(np.float32).max,
+    np.copysign(np.finfo(np.float64).max, SPECIAL),
+    np.where(abs(SPECIAL) == np.finfo(np.float32).tiny, np.copysign(np.finfo(np.float64).tiny, SPECIAL), SPECIAL),
+)
 
 
 def bound_ulp(name: str) -> float:
@@ -44,7 +57,7 @@ def bound_ulp(name: str) -> float:
 
 def bound_ulp_double(name: str) -> float:
     """Give 4 ulp for what the standard library computes: the test is that the right function is called."""
-    return bound_ulp(name) if name in EXACT or name in INLINE_DOUBLE else 4.0
+    return bound_ulp(name) if name in {*EXACT, *INLINE_DOUBLE, *INLINE_DOUBLE_BINARY} else 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +69,7 @@ class Sweep:
     def apply(self, name: str, *arguments: np.ndarray) -> np.ndarray:
         result = np.empty_like(arguments[0])
         kind = "unary" if len(arguments) == 1 else "binary"
-        function = getattr(self.library, f"apply_{kind}")
+        function = getattr(self.library, f"apply_{kind}{'_double' if result.dtype == np.float64 else ''}")
         function(name.encode(), *map(_pointer, arguments), _pointer(result), ctypes.c_int64(result.size))
         return result
 
@@ -126,10 +139,10 @@ def floats(part: int) -> np.ndarray:
 @pytest.fixture(scope="module")
 def doubles(part: int) -> np.ndarray:
     values = _stratified(np.float64, np.uint64, 52, 32 // part)
-    central = np.random.default_rng(7).uniform(-40, 40, (1 << 17) // part)
-    return np.concatenate(
-        [values, central, central / 40, central * 20, np.float64([0.0, -0.0, np.inf, -np.inf, np.nan])]
-    )
+    generator = np.random.default_rng(7)
+    central = generator.uniform(-40, 40, (1 << 17) // part)
+    near_one = 1 - np.exp2(generator.uniform(-53, 0, central.size // 4)) * np.sign(central[::4])
+    return np.concatenate([values, central, central / 40, central * 20, near_one, -near_one, SPECIAL_DOUBLE])
 
 
 def _grid(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -137,18 +150,21 @@ def _grid(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(left, right.size), np.tile(right, left.size)
 
 
-def _pairs(floats: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Unrelated pairs, pairs of moderate size, integers (parity, ties), neighbours, all special pairs."""
+def _pairs(numbers: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Unrelated pairs, pairs of moderate size, those of all finite powers, integers, neighbours, all special pairs."""
     generator = np.random.default_rng(11)
-    sample = generator.permutation(floats)
-    moderate = np.exp(generator.uniform(-5, 5, floats.size // 8)).astype(np.float32)
-    exponents = generator.uniform(-20, 20, moderate.size).astype(np.float32)
+    sample = generator.permutation(numbers)
+    moderate = np.exp(generator.uniform(-5, 5, numbers.size // 8)).astype(numbers.dtype)
+    exponents = generator.uniform(-20, 20, moderate.size).astype(numbers.dtype)
+    powers = generator.uniform(-1.05, 1.01, moderate.size) * np.finfo(numbers.dtype).maxexp
+    pattern, special = (np.int32, SPECIAL) if numbers.dtype == np.float32 else (np.int64, SPECIAL_DOUBLE)
     return [
         (sample, sample[::-1].copy()),
         (moderate, exponents),
+        (moderate, (powers / np.log2(moderate)).astype(numbers.dtype)),
         (-np.round(moderate), np.round(exponents)),
-        (sample, (sample.view(np.int32) ^ 1).view(np.float32)),
-        _grid(SPECIAL, SPECIAL),
+        (sample, (sample.view(pattern) ^ 1).view(numbers.dtype)),
+        _grid(special, special),
     ]
 
 
@@ -194,6 +210,27 @@ def test_binary_is_within_bound(sweep: Sweep, floats: np.ndarray, name: str) -> 
         assert ulp <= bound_ulp(name), f"{name}{tuple(where)} is {ulp} ulp off"
 
 
+@pytest.mark.parametrize("name", INLINE_DOUBLE_BINARY)
+def test_binary_double_is_within_bound(sweep: Sweep, doubles: np.ndarray, name: str) -> None:
+    for pair in _pairs(doubles):
+        ulp, where = sweep.worst("worst_binary_double", name, *pair)
+        assert ulp <= bound_ulp_double(name), f"{name}{tuple(where)} is {ulp} ulp off"
+
+
+def test_logarithms_of_powers_are_exact(sweep: Sweep) -> None:
+    exponents = np.arange(-1074.0, 1024)
+    np.testing.assert_array_equal(sweep.apply("log2", np.ldexp(1.0, exponents.astype(int))), exponents)
+    np.testing.assert_array_equal(sweep.apply("log10", np.array([float(10**n) for n in range(23)])), np.arange(23.0))
+    np.testing.assert_array_equal(sweep.apply("exp2", exponents), np.ldexp(1.0, exponents.astype(int)))
+
+
+def test_powers_that_are_doubles_are_exact(sweep: Sweep) -> None:
+    bases, exponents = _grid(np.arange(-40.0, 41), np.arange(10.0))
+    np.testing.assert_array_equal(sweep.apply("pow", bases, exponents), bases**exponents)
+    roots = np.arange(1.0, 5000)
+    np.testing.assert_array_equal(sweep.apply("pow", roots * roots, np.full_like(roots, 0.5)), roots)
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_comparison_notices_a_wrong_function(sweep: Sweep, floats: np.ndarray, doubles: np.ndarray, name: str) -> None:
     assert sweep.worst("worst_unary", name, floats)[0] > bound_ulp(name)
@@ -203,7 +240,7 @@ def test_comparison_notices_a_wrong_function(sweep: Sweep, floats: np.ndarray, d
 def _torch_one_by_one(function: Callable[..., torch.Tensor], *arguments: np.ndarray) -> np.ndarray:
     """Apply torch's scalar code: its vectors lose fmod(3.4e38, 0.5) and the sign of min(0, -0)."""
     rows = zip(*(torch.from_numpy(a) for a in arguments), strict=True)
-    return np.array([function(*row).item() for row in rows], dtype=np.float32)
+    return np.array([function(*row).item() for row in rows], dtype=arguments[0].dtype)
 
 
 def _assert_same_special_values(ours: np.ndarray, theirs: np.ndarray) -> None:
@@ -222,6 +259,17 @@ def test_special_values_are_those_of_torch(sweep: Sweep, name: str) -> None:
 @pytest.mark.parametrize("name", BINARY)
 def test_special_pairs_are_those_of_torch(sweep: Sweep, name: str) -> None:
     pair = _grid(SPECIAL, SPECIAL)
+    _assert_same_special_values(sweep.apply(name, *pair), _torch_one_by_one(BINARY[name], *pair))
+
+
+@pytest.mark.parametrize("name", INLINE_DOUBLE)
+def test_special_doubles_are_those_of_torch(sweep: Sweep, name: str) -> None:
+    _assert_same_special_values(sweep.apply(name, SPECIAL_DOUBLE), _torch_one_by_one(UNARY[name], SPECIAL_DOUBLE))
+
+
+@pytest.mark.parametrize("name", INLINE_DOUBLE_BINARY)
+def test_special_pairs_of_doubles_are_those_of_torch(sweep: Sweep, name: str) -> None:
+    pair = _grid(SPECIAL_DOUBLE, SPECIAL_DOUBLE)
     _assert_same_special_values(sweep.apply(name, *pair), _torch_one_by_one(BINARY[name], *pair))
 
 

@@ -1,11 +1,11 @@
-"""GCC vectorises a loop over every float and complex float function of the headers, and loops that combine them."""
+"""GCC vectorises a loop over every (complex) float and inline double function of the headers, and combined ones."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from tests.include.vmath_functions import BINARY, INLINE_DOUBLE, UNARY, compile_with_gcc
+from tests.include.vmath_functions import BINARY, INLINE_DOUBLE, INLINE_DOUBLE_BINARY, UNARY, compile_with_gcc
 
 COMPLEX = ("exp", "log", "sin", "cos", "tanh", "sqrt", "sigmoid")
 
@@ -26,6 +26,7 @@ LOOPS = {
         for name in ("sin", "cos", "tan")
         for dtype in ("float", "double")
     },
+    **{f"{name} double": _loop(f"{name}(x[i], y[i])", "double") for name in INLINE_DOUBLE_BINARY},
     "lltm cell": _loop("tanh(y[i] + (x[i] > 0 ? x[i] : expm1(x[i])) * sigmoid(y[i])) * sigmoid(x[i])", "float"),
     "gelu": _loop("0.5f * x[i] * (1 + erf(x[i] * 0.70710678f))", "float"),
     "softplus": _loop("x[i] > 20 ? x[i] : log1p(exp(x[i]))", "float"),

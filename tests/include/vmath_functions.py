@@ -65,7 +65,26 @@ BINARY: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "pow": torch.pow,
     "remainder": torch.remainder,
 }
-INLINE_DOUBLE = ["exp", "expm1", "log", "log1p", "sigmoid", "tanh"]
+INLINE_DOUBLE = [
+    *(
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atanh",
+        "cosh",
+        "erf",
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log10",
+        "log1p",
+    ),
+    *("log2", "sigmoid", "sinh", "tanh"),
+]
+INLINE_DOUBLE_BINARY = ["atan2", "pow"]
 EXACT = {"abs", "ceil", "copysign", "floor", "fmod", "max", "min", "round", "sign", "trunc"}
 
 

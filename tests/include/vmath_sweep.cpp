@@ -50,7 +50,9 @@ struct Unary {
 
 struct Binary {
   void (*kernel)(const float*, const float*, float*, std::int64_t);
+  void (*kernel_double)(const double*, const double*, double*, std::int64_t);
   double (*exact)(double, double);
+  long double (*exact_long)(long double, long double);
 };
 
 std::map<std::string, Unary>& unary_functions() {
@@ -63,7 +65,7 @@ std::map<std::string, Binary>& binary_functions() {
   return table;
 }
 
-double python_remainder(double remainder, double divisor) {
+template <class T> T python_remainder(T remainder, T divisor) {
   return remainder != 0 && (remainder < 0) != (divisor < 0) ? remainder + divisor : remainder;
 }
 
@@ -79,11 +81,15 @@ double python_remainder(double remainder, double divisor) {
           .second;
 
 #define BINARY(name, expression)                                                                                       \
-  void name##_kernel(const float* a, const float* b, float* out, std::int64_t count) {                                 \
+  template <class T> void name##_kernel(const T* a, const T* b, T* out, std::int64_t count) {                          \
     _Pragma("omp simd") for (std::int64_t i = 0; i < count; ++i) out[i] = SUBJECT::name(a[i], b[i]);                   \
   }                                                                                                                    \
-  double name##_exact(double x, double y) { return expression; }                                                       \
-  const bool name##_entered = binary_functions().insert({#name, {name##_kernel, name##_exact}}).second;
+  template <class T> T name##_exact(T x, T y) { return expression; }                                                   \
+  const bool name##_entered =                                                                                          \
+      binary_functions()                                                                                               \
+          .insert(                                                                                                     \
+              {#name, {name##_kernel<float>, name##_kernel<double>, name##_exact<double>, name##_exact<long double>}}) \
+          .second;
 
 #define SUBJECT opwright
 
@@ -124,8 +130,8 @@ BINARY(copysign, std::copysign(x, y))
 BINARY(hypot, std::hypot(x, y))
 BINARY(fmod, std::fmod(x, y))
 BINARY(remainder, python_remainder(std::fmod(x, y), y))
-BINARY(min, std::isnan(x) || std::isnan(y) ? NAN : std::min(x, y))
-BINARY(max, std::isnan(x) || std::isnan(y) ? NAN : std::max(x, y))
+BINARY(min, std::isnan(x) || std::isnan(y) ? T(NAN) : std::min(x, y))
+BINARY(max, std::isnan(x) || std::isnan(y) ? T(NAN) : std::max(x, y))
 // clang-format on
 
 // Functions of angles near zero.
@@ -188,6 +194,17 @@ Worst worst_of(void (*kernel)(const T*, T*, std::int64_t), Exact (*exact)(Exact)
   return worst;
 }
 
+template <class T, class Exact>
+Worst worst_of_pairs(void (*kernel)(const T*, const T*, T*, std::int64_t), Exact (*exact)(Exact, Exact), const T* a,
+                     const T* b, std::int64_t count) {
+  std::vector<T> out(count);
+  kernel(a, b, out.data(), count);
+  Worst worst;
+  for (std::int64_t i = 0; i < count; ++i)
+    worst.see(distance_in_ulp(out[i], exact(static_cast<Exact>(a[i]), static_cast<Exact>(b[i]))), i);
+  return worst;
+}
+
 // All floats whose pattern lies in [first, last).
 Worst worst_of_patterns(const Unary& function, std::int64_t first, std::int64_t last) {
   Worst worst;
@@ -220,6 +237,14 @@ void apply_binary(const char* name, const float* a, const float* b, float* out, 
   binary_functions().at(name).kernel(a, b, out, count);
 }
 
+void apply_unary_double(const char* name, const double* in, double* out, std::int64_t count) {
+  unary_functions().at(name).kernel_double(in, out, count);
+}
+
+void apply_binary_double(const char* name, const double* a, const double* b, double* out, std::int64_t count) {
+  binary_functions().at(name).kernel_double(a, b, out, count);
+}
+
 double worst_unary(const char* name, const float* in, std::int64_t count, std::int64_t* index) {
   const Unary& function = unary_functions().at(name);
   const Worst worst = worst_of(function.kernel, function.exact, in, count);
@@ -236,11 +261,15 @@ double worst_unary_double(const char* name, const double* in, std::int64_t count
 
 double worst_binary(const char* name, const float* a, const float* b, std::int64_t count, std::int64_t* index) {
   const Binary& function = binary_functions().at(name);
-  std::vector<float> out(count);
-  function.kernel(a, b, out.data(), count);
-  Worst worst;
-  for (std::int64_t i = 0; i < count; ++i)
-    worst.see(distance_in_ulp<float, double>(out[i], function.exact(a[i], b[i])), i);
+  const Worst worst = worst_of_pairs(function.kernel, function.exact, a, b, count);
+  *index = worst.index;
+  return worst.ulp;
+}
+
+double worst_binary_double(const char* name, const double* a, const double* b, std::int64_t count,
+                           std::int64_t* index) {
+  const Binary& function = binary_functions().at(name);
+  const Worst worst = worst_of_pairs(function.kernel_double, function.exact_long, a, b, count);
   *index = worst.index;
   return worst.ulp;
 }

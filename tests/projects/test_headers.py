@@ -14,6 +14,7 @@ from opwright.toolchain.recipe import INCLUDE_DIRECTORY
         ("for_each_row(extents, operands, 5, row); allocate(float32)", {"rows.h"}),
         ("const float y = sigmoid(x);", {"vmath_exponential.h"}),
         ("const float y = asinh(x);", {"vmath_hyperbolic.h"}),
+        ("const auto y = detail::exact_product(x[j], x[j]);", {"vmath_parts.h"}),
         ("const float y = to_float(x[j]);", {"half.h"}),
         ("const Complex<float> y = exp(z);", {"complex.h"}),
         ("reduce_rows(extents)", {"reduce_rows.h"}),

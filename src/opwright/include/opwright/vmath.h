@@ -2,13 +2,13 @@
 // inside `#pragma omp simd` loops without -ffast-math.
 //
 // Contract. In float every function is within 2 ulp of the exact result for every input, subnormal ones included; NaN,
-// infinities and the sign of zero are torch's. docs/vmath.md has the measured figures. In double exp, expm1, tanh,
-// sigmoid, log and log1p are inline and within 2 ulp; the others are those of the standard library.
+// infinities and the sign of zero are torch's. docs/vmath.md has the measured figures. The same holds in double, but for
+// erfc, fmod, hypot, sin, cos and tan, which are those of the standard library, and remainder, which is made of fmod.
 //
 // Built without FMA instructions the functions keep the contract; no constant below relies on them.
 //
-// The polynomial coefficients were computed for this file with Remez' exchange in 160-bit arithmetic, then rounded one
-// after the other, lowest first, with the rest fitted anew each time (float) or rounded to nearest (double).
+// The polynomial coefficients were computed for this file with Remez' exchange in 160-bit arithmetic or finer, then
+// rounded to nearest (most of double) or one after the other, lowest first, with the rest fitted anew each time.
 #pragma once
 
 #include "opwright/vmath_arithmetic.h"
@@ -18,4 +18,5 @@
 #include "opwright/vmath_hyperbolic.h"
 #include "opwright/vmath_inverse_circular.h"
 #include "opwright/vmath_logarithm.h"
+#include "opwright/vmath_parts.h"
 #include "opwright/vmath_power.h"

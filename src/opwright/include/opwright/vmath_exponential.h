@@ -71,6 +71,12 @@ inline constexpr double kTanhNearZero[] = {-0x1.5555555555555p-2,  0x1.111111111
 inline constexpr float kExp2[] = {0x1.62e43p-1f,   0x1.ebfbe0p-3f,  0x1.c6b06ep-5f, 0x1.3b2a5cp-7f,
                                   0x1.5da586p-10f, 0x1.440e4ap-13f, 0x1.e0af7ep-17f};
 
+// The same for double; relative error 2^-55.5, that of the first coefficient's rounding
+inline constexpr double kDoubleExp2[] = {0x1.62e42fefa39efp-1,  0x1.ebfbdff82c58fp-3,  0x1.c6b08d704a0c6p-5,
+                                         0x1.3b2ab6fba4e6p-7,   0x1.5d87fe78a3fe5p-10, 0x1.430912f874158p-13,
+                                         0x1.ffcbfc6d8d3fbp-17, 0x1.62c0221b64ap-20,   0x1.b524ec0be687ap-24,
+                                         0x1.e4cfae513b636p-28, 0x1.e9ebc1f0dad6cp-32, 0x1.c3bd66ebf0381p-36};
+
 // 2^r, |r| <= 1/2; relative error 2^-40.2
 inline constexpr double kExp2Narrow[] = {0x1.ffffffffff78ep-1, 0x1.62e42fef85d9ap-1,  0x1.ebfbdff933b49p-3,
                                          0x1.c6b08dd5064bdp-5, 0x1.3b2ab5c348b75p-7,  0x1.5d87477e8e1c7p-10,
@@ -206,6 +212,11 @@ OPWRIGHT_INLINE float exp2(float x) {
   const float y = detail::scale(detail::fused(r, detail::polynomial(r, detail::kExp2), 1.0f), n);
   return x < -151 ? 0.0f : y;
 }
-inline double exp2(double x) { return __builtin_exp2(x); }
+OPWRIGHT_INLINE double exp2(double x) {
+  const auto n = detail::Exponent<double, 2046>::nearest(x).at_most(1025);
+  const double r = x - n.value();
+  const double p = detail::fused(r, detail::interleaved_polynomial(r, r * r, detail::kDoubleExp2), 1.0);
+  return x < -1076 ? 0.0 : detail::scale(p, n);
+}
 
 }  // namespace opwright

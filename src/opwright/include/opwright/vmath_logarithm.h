@@ -1,10 +1,12 @@
 // log, log1p (one algorithm for float and double), log2 and log10.
 //
 // Method: x = 2^n (1 + f) with 1 + f in [2/3, 4/3]; log(1 + f) = f - f²/2 + f³ R(f) with R minimax, added to n ln2 in
-// two parts. log1p scales x and 1 separately, so that f carries what 1 + x rounds away.
+// two parts. log1p scales x and 1 separately, so that f carries what 1 + x rounds away. For log2 and log10 in double,
+// and for functions made of logarithms, the logarithm is a sum of two doubles itself.
 #pragma once
 
 #include "opwright/vmath_exponential.h"
+#include "opwright/vmath_parts.h"
 
 namespace opwright {
 namespace detail {
@@ -34,7 +36,17 @@ struct Logarithm<double> {
 inline constexpr double kLog2Narrow[] = {0x1.71547652bef98p+1, 0x1.ec709d10c5697p-1, 0x1.2777817459d84p-1,
                                          0x1.a58ccbc7fa10dp-2, 0x1.5cf64119123a5p-2};
 
+/// The logarithm of 2 to some base, and 1 / ln of that base. Of the first, 42 bits are in the upper part, so that its
+/// product with an exponent is exact; of the second 26.
+struct LogarithmBase {
+  TwoParts of_two, per_natural;
+};
+inline constexpr LogarithmBase kBaseTwo = {{1, 0}, {0x1.7154768p+0, -0x1.6a3e80f444178p-27}};
+inline constexpr LogarithmBase kBaseTen = {{0x1.34413509f78p-2, 0x1.fef311f12b358p-46},
+                                           {0x1.bcb7b18p-2, -0x1.6c8d78e6acaa4p-29}};
+
 inline constexpr double kLn2 = 0x1.62e42fefa39efp-1;
+inline constexpr double kSqrtHalf = 0x1.6a09e667f3bcdp-1;
 inline constexpr double kLog10Of2 = 0x1.34413509f79ffp-2;
 
 /// The bits of 2^n for the n that brings x / 2^n into [low, 2 low).
@@ -59,15 +71,27 @@ OPWRIGHT_INLINE T with_log_limits(T y, T u) {
   return u == kInfinity<T> ? u : finite;
 }
 
+/// 2^n (1 + f).
 template <class T>
-OPWRIGHT_INLINE T log(T x) {
+struct Scaled {
+  T n, f;
+};
+
+/// x > 0 with 1 + f in [low, 2 low).
+template <class T>
+OPWRIGHT_INLINE Scaled<T> scaled_from(T low, T x) {
   constexpr int digits = Format<T>::mantissa_bits;
   const bool subnormal = x < Format<T>::smallest_normal;
   const T normal = subnormal ? x * power_of_two<T>(digits) : x;
-  const Bits<T> bits = exponent_bits(normal, T(2) / 3);
+  const Bits<T> bits = exponent_bits(normal, low);
   const T f = from_bits<T>(to_bits(normal) - bits) - 1;
-  const T n = from_integer<T>(bits >> digits) - (subnormal ? T(digits) : T(0));
-  return with_log_limits(log_of_parts(n, f), x);
+  return {from_integer<T>(bits >> digits) - (subnormal ? T(digits) : T(0)), f};
+}
+
+template <class T>
+OPWRIGHT_INLINE T log(T x) {
+  const Scaled<T> scaled = scaled_from(T(2) / 3, x);
+  return with_log_limits(log_of_parts(scaled.n, scaled.f), x);
 }
 
 template <class T>
@@ -80,10 +104,40 @@ OPWRIGHT_INLINE T log1p(T x) {
   return with_sign_of(with_log_limits(log_of_parts(n, f), u), x);
 }
 
+/// The logarithm of x to a base. That of 1 + f is split so that its upper part has an exact product with 1 / ln base.
+OPWRIGHT_INLINE double log_to_base(double x, LogarithmBase base) {
+  const auto [n, f] = scaled_from(2.0 / 3, x);
+  const double square = f * f, half_square = 0.5 * square;
+  const double high = upper_half(f - half_square);
+  const double low = fused(f * square, polynomial(f, Logarithm<double>::R), (f - high) - half_square);
+  const TwoParts sum = ordered_sum(n * base.of_two.high, high * base.per_natural.high);
+  const double rest = fused(low, base.per_natural.high, fused(high + low, base.per_natural.low, n * base.of_two.low));
+  return with_log_limits(sum.high + (sum.low + rest), x);
+}
+
+/// n ln2 + log(1 + f) with about one rounding, where log_of_parts has up to three that count.
+OPWRIGHT_INLINE double log_of_sum(double n, TwoParts f) {
+  const double square = f.high * f.high;
+  const TwoParts sum = ordered_sum(n * Exponential<double>::ln2_high, f.high);
+  const double slope = square + (1 - f.high);  // of the logarithm, near enough for the low part
+  const double rest = fused(f.low, slope, fused(n, Exponential<double>::ln2_low, sum.low));
+  const double low = fused(-0.5, square, rest);
+  return sum.high + fused(f.high * square, polynomial(f.high, Logarithm<double>::R), low);
+}
+
+/// log(1 + t) + n ln2 for t >= 0, as accurate; NaN where t is NaN or below -1.
+OPWRIGHT_INLINE double log1p_of_sum(TwoParts t, double n) {
+  const double u = 1 + t.high;
+  const Bits<double> bits = exponent_bits(u, 2.0 / 3);
+  const double scale = 0.25 * from_bits<double>(to_bits(4.0) - bits);
+  const TwoParts f = exact_sum(from_bits<double>(to_bits(t.high) - bits), scale - 1);
+  const double exponent = from_integer<double>(bits >> Format<double>::mantissa_bits);
+  return with_log_limits(log_of_sum(n + exponent, {f.high, fused(t.low, scale, f.low)}), u);
+}
+
 /// log2(x) in double to 2^-37, relative also near x = 1: enough for one rounding to float. For x not subnormal.
 OPWRIGHT_INLINE double log2_narrow(double x) {
-  constexpr double sqrt_half = 0x1.6a09e667f3bcdp-1;
-  const Bits<double> bits = exponent_bits(x, sqrt_half);
+  const Bits<double> bits = exponent_bits(x, kSqrtHalf);
   const double m = from_bits<double>(to_bits(x) - bits);
   const double s = (m - 1) / (m + 1);
   const double n = from_integer<double>(bits >> Format<double>::mantissa_bits);
@@ -102,9 +156,9 @@ OPWRIGHT_INLINE float log1p(float x) { return detail::log1p(x); }
 OPWRIGHT_INLINE double log1p(double x) { return detail::log1p(x); }
 
 OPWRIGHT_INLINE float log2(float x) { return static_cast<float>(detail::log2_narrow(x)); }
-inline double log2(double x) { return __builtin_log2(x); }
+OPWRIGHT_INLINE double log2(double x) { return detail::log_to_base(x, detail::kBaseTwo); }
 
 OPWRIGHT_INLINE float log10(float x) { return static_cast<float>(detail::kLog10Of2 * detail::log2_narrow(x)); }
-inline double log10(double x) { return __builtin_log10(x); }
+OPWRIGHT_INLINE double log10(double x) { return detail::log_to_base(x, detail::kBaseTen); }
 
 }  // namespace opwright
