@@ -3,7 +3,8 @@
 //
 // Contract. In float every function is within 2 ulp of the exact result for every input, subnormal ones included; NaN,
 // infinities and the sign of zero are torch's. docs/vmath.md has the measured figures. The same holds in double, but for
-// erfc, fmod, hypot, sin, cos and tan, which are those of the standard library, and remainder, which is made of fmod.
+// erfc, fmod and hypot, which are those of the standard library, as are sin, cos and tan of angles that are not near
+// zero (vmath_circular.h), and remainder, which is made of fmod.
 //
 // Built without FMA instructions the functions keep the contract; no constant below relies on them.
 //
