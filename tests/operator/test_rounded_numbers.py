@@ -56,6 +56,7 @@ def test_steps_are_rounded(texts):
     assert not list(differences(function_of(*texts)))
 
 
+@pytest.mark.falls_back
 @pytest.mark.parametrize("seed", mostly_at_night(range(100), by_day=2))
 def test_random_arithmetic(seed):
     chooser = random.Random(seed)

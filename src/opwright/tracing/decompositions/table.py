@@ -150,8 +150,14 @@ def _sgn(x: torch.Tensor) -> Any:
     return NotImplemented if x.is_complex() else torch.sign(x)
 
 
-def _pow_of_half(x: torch.Tensor, exponent: Any) -> Any:
-    """Roots of float16: on a CPU torch computes general powers, which are +∞ and 0 at −∞ and −0, unlike a root."""
+def _power(x: torch.Tensor, exponent: Any) -> Any:
+    """Powers that eager computes otherwise than torch's own decomposition.
+
+    Truth values to the power of one are truth values. Of roots of float16 on a CPU, torch computes general powers, which
+    are +∞ and 0 at −∞ and −0, unlike a root.
+    """
+    if x.dtype is torch.bool and type(exponent) is bool:
+        return torch.clone(x) if exponent else torch.ones_like(x)
     root = {0.5: torch.sqrt, -0.5: torch.rsqrt}.get(exponent) if type(exponent) is float else None
     if root is None or x.dtype is not torch.float16 or x.device.type != "cpu":
         return NotImplemented
@@ -186,7 +192,7 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.gather.default: _gather,
     aten.logaddexp.default: _log_add_exp,
     aten.logsumexp.default: _log_sum_exp,
-    aten.pow.Tensor_Scalar: _pow_of_half,
+    aten.pow.Tensor_Scalar: _power,
     aten.sgn.default: _sgn,
     aten.slice_backward.default: _slice_backward,
     aten.select_backward.default: _select_backward,
