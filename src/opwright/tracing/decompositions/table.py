@@ -153,7 +153,7 @@ def _sgn(x: torch.Tensor) -> Any:
 def _power(x: torch.Tensor, exponent: Any) -> Any:
     """Powers that eager computes otherwise than torch's own decomposition.
 
-    Truth values to the power of one are truth values. Of roots of float16 on a CPU, torch computes general powers, which
+    Truth values to the power of one are truth values. For roots of float16 on a CPU it computes general powers, which
     are +∞ and 0 at −∞ and −0, unlike a root.
     """
     if x.dtype is torch.bool and type(exponent) is bool:
