@@ -1,7 +1,8 @@
 // erf and erfc.
 //
-// Method: erf(x) = x + x P(x²) near zero and 1 - e^-q(x) beyond, all in float or all in double. erfc of float needs relative accuracy down to
-// 1e-45, so it is e^(-x²) times a polynomial in t = (4 - x)/(4 + x), in double, for x >= 0, and 2 - erfc(-x) for x < 0.
+// Method: erf(x) = x + x P(x²) near zero and 1 - e^-q(x) beyond, all in float or all in double. erfc of float needs
+// relative accuracy down to 1e-45, so it is e^(-x²) times a polynomial in t = (4 - x)/(4 + x), in double, for x >= 0, and
+// 2 - erfc(-x) for x < 0.
 #pragma once
 
 #include "opwright/vmath_exponential.h"

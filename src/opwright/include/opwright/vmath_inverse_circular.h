@@ -2,8 +2,8 @@
 //
 // Method: a minimax polynomial on the part of the range where the function is nearly linear, and the classical
 // identities for the rest: asin(x) = π/2 - 2 asin(√((1 - x)/2)), atan(x) = π/2 - atan(1/x). asin and acos are computed
-// in double, because near 1/2 a root rounded to float costs more than 2 ulp. In double all four are k·π/2 + x + x³ P(x²), the sum of
-// the first two with what it rounds away.
+// in double, because near 1/2 a root rounded to float costs more than 2 ulp. In double all four are
+// k·π/2 + x + x³ P(x²), the sum of the first two with what it rounds away.
 #pragma once
 
 #include "opwright/vmath_parts.h"
