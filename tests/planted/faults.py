@@ -67,7 +67,6 @@ FAULTS = (
     ),
     Planted("passes/buffers/hand_on.py", "if given == made and view", "if view", "passes operator"),
     Planted("passes/buffers/return_views.py", "maker not in taken and keeps", "keeps", "passes operator"),
-    Planted("passes/scalars/reciprocals.py", "Literal(1.0, DType.FLOAT64)", "Literal(1.001, DType.FLOAT64)", "passes"),
     Planted(
         "passes/loops/separate_columns.py",
         "store.value for store in columns], carried",

@@ -27,7 +27,6 @@ from opwright.passes.loops.split_axes import split_axes
 from opwright.passes.loops.unroll import unroll
 from opwright.passes.scalars.inline import inline
 from opwright.passes.scalars.prune import prune
-from opwright.passes.scalars.reciprocals import reciprocals
 from opwright.passes.scalars.share import share
 from opwright.passes.scalars.simplify import simplify
 
@@ -56,7 +55,7 @@ _KERNELS: Passes = (split_axes, *_EVERYWHERE, bias_in_product, prune)
 ORDERS: Mapping[Written, Order] = {
     "cpp": Order(
         (indexed_loads, accumulate_in_place, pool_without_positions, return_views, *_KERNELS),
-        (drop_unit_axes, reciprocals),
+        (drop_unit_axes,),
     ),
     "cuda": Order((return_views, *_KERNELS), (separate_columns, drop_unit_axes)),
     "function": Order(_EVERYWHERE),

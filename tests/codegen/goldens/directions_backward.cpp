@@ -67,18 +67,16 @@ static bool directions_backward_case_0(const Tensor* given, const Size* sizes, T
 }
 
 //   norm = √saved_sum
-//   norm_reciprocal = 1/float64(norm)
-//   div = float32(float64(x)·norm_reciprocal)
-//   row_sum = Σ -grad_output·float32(float64(div)·norm_reciprocal)
+//   div = x/norm
+//   row_sum = Σ -grad_output·(div/norm)
 //   eq_norm = norm = 0
-//   grad_x = float32(float64(grad_output)·norm_reciprocal) + row_sum·(eq_norm ? 0 : div)
+//   grad_x = grad_output/norm + row_sum·(eq_norm ? 0 : div)
 static void directions_backward_row(Size count, void* const* row) {
   const float* grad_output_row = static_cast<const float*>(row[0]);
   const float* x_row = static_cast<const float*>(row[1]);
   const float saved_sum = *static_cast<const float*>(row[2]);
   float* grad_x_row = static_cast<float*>(row[3]);
   const float norm = sqrt(saved_sum);
-  const double norm_reciprocal = 1.0 / static_cast<double>(norm);
   const bool eq_norm = norm == 0.0f;
   const int32_t eq_norm_mask = mask_of(eq_norm);
   double row_sum_total = 0;
@@ -89,8 +87,8 @@ static void directions_backward_row(Size count, void* const* row) {
     for (Size j = begin; j < end; ++j) {
       const float grad_output = grad_output_row[j];
       const float x = x_row[j];
-      const float div = static_cast<float>(static_cast<double>(x) * norm_reciprocal);
-      row_sum_part[j - begin] = -grad_output * static_cast<float>(static_cast<double>(div) * norm_reciprocal);
+      const float div = x / norm;
+      row_sum_part[j - begin] = -grad_output * (div / norm);
     }
     row_sum_total += sum_of(row_sum_part, end - begin);
   }
@@ -99,9 +97,8 @@ static void directions_backward_row(Size count, void* const* row) {
   for (Size j = 0; j < count; ++j) {
     const float grad_output = grad_output_row[j];
     const float x = x_row[j];
-    const float div = static_cast<float>(static_cast<double>(x) * norm_reciprocal);
-    grad_x_row[j] = static_cast<float>(static_cast<double>(grad_output) * norm_reciprocal) +
-        row_sum * blend(eq_norm_mask, 0.0f, div);
+    const float div = x / norm;
+    grad_x_row[j] = grad_output / norm + row_sum * blend(eq_norm_mask, 0.0f, div);
   }
 }
 
@@ -146,7 +143,7 @@ static void directions_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "directions_backward_cbbf7d54d3ef(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
-    "directions_backward_cbbf7d54d3ef", directions_backward_on_stack);
+    "directions_backward_b27a03e2e725(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
+    "directions_backward_b27a03e2e725", directions_backward_on_stack);
 
 }  // namespace opwright::emitted

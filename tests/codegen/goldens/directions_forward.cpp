@@ -61,9 +61,8 @@ static bool directions_forward_case_0(const Tensor* given, const Size* sizes, Te
 //   magnitude = |x|
 //   saved_sum_sum = Σ magnitude²
 //   norm = √saved_sum_sum
-//   norm_reciprocal = 1/float64(norm)
 //   saved_sum = saved_sum_sum
-//   output = float32(float64(x)·norm_reciprocal)
+//   output = x/norm
 static void directions_forward_row(Size count, void* const* row) {
   const float* x_row = static_cast<const float*>(row[0]);
   float* saved_sum = static_cast<float*>(row[1]);
@@ -82,11 +81,10 @@ static void directions_forward_row(Size count, void* const* row) {
   }
   const float saved_sum_sum = static_cast<float>(saved_sum_sum_total);
   const float norm = sqrt(saved_sum_sum);
-  const double norm_reciprocal = 1.0 / static_cast<double>(norm);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
     const float x = x_row[j];
-    output_row[j] = static_cast<float>(static_cast<double>(x) * norm_reciprocal);
+    output_row[j] = x / norm;
   }
   *saved_sum = saved_sum_sum;
 }
@@ -128,7 +126,7 @@ static void directions_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "directions_forward_e48125dab170(Tensor x) -> (Tensor, Tensor)",
-    "directions_forward_e48125dab170", directions_forward_on_stack);
+    "directions_forward_702397f59846(Tensor x) -> (Tensor, Tensor)",
+    "directions_forward_702397f59846", directions_forward_on_stack);
 
 }  // namespace opwright::emitted
