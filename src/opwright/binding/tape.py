@@ -143,6 +143,29 @@ class Tape:
         gradients = dict(zip(plan.gradients, found, strict=True))
         return [gradients.get(position) for position in wanted]
 
+    def cut(
+        self,
+        number: int,
+        arguments: Sequence[Any],
+        cotangents: Sequence[Any],
+        at: Sequence[int],
+        wanted: Sequence[int],
+    ) -> Sequence[Any]:
+        """The gradients of the wanted arguments, or if none are wanted, of outputs where the flow from others is cut.
+
+        Args:
+            number: The number of the variant that made the results.
+            arguments: The arguments of the call; None in place of constants.
+            cotangents: Gradients of its results that can have one; None for those that flow nowhere.
+            at: Positions of these outputs.
+            wanted: Positions of the arguments.
+        """
+        variant = self.variants[number]
+        every = [variant.constants.get(position, argument) for position, argument in enumerate(arguments)]
+        pairs = zip(variant.plan.tangents, cotangents, strict=True)
+        flowing = {position: cotangent for position, cotangent in pairs if cotangent is not None}
+        return variant.differentiate.cut(every, flowing, variant.plan, at, wanted, self.native.Cut)
+
     def _know(self, variant: Variant, plan: Plan, wanted: tuple[int, ...], given: Sequence[Any]) -> None:
         """Have C++ run the next pass like this one, if it can."""
         runs = None if variant.is_random else variant.differentiate.runs_of(plan)
@@ -290,11 +313,22 @@ def _route(
         sizes=plan.saved.sizes,
         tangents=plan.tangents,
         freed=plan.freed if len(plan.freed) <= _BITS else (),
+        feeding=_feeding(plan),
         gradients=plan.gradients,
         spared=plan.spared,
         number=number,
         passes=passes,
     )
+
+
+def _feeding(plan: Plan) -> list[tuple[int, list[int]]]:
+    """Outputs that are computed from others, with these; those that others are computed from come first."""
+    found = [
+        (output, [plan.tangents[place] for place in places])
+        for output, places in zip(plan.tangents, plan.feeding, strict=False)
+        if places
+    ]
+    return sorted(found, key=lambda each: len(each[1]))
 
 
 def _number_guard(plan: Plan, position: int, guard: NumberGuard) -> tuple[int, int, str, float]:

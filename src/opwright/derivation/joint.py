@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from opwright.derivation.shared_history import Freed, freed_by, nodes_behind
+from opwright.derivation.shared_history import Feeding, Freed, feeding, freed_by, nodes_behind
 from opwright.derivation.tangents import tangent_names
 from opwright.errors import NoKernel
 from opwright.tracing.effects.watch import unchanged_outside
@@ -35,6 +35,7 @@ class Joint:
         gradients: One per argument of the reference; None where no gradient flows.
         reach: For each cotangent, the positions of the arguments to which a gradient flows from it.
         freed: For each cotangent, the others whose backward pass frees what its own needs; () if each frees everything.
+        feeding: For each cotangent, those of the outputs that its own is computed from; () if none is from another.
         result: The structure of what the reference returns.
     """
 
@@ -43,6 +44,7 @@ class Joint:
     gradients: tuple[Node | None, ...]
     reach: tuple[tuple[int, ...], ...]
     freed: Freed
+    feeding: Feeding
     result: Result
 
 
@@ -62,7 +64,7 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
     result, outputs = session.call(reference, arguments)
     wanted = [argument for argument, spec in zip(arguments, specs, strict=True) if requires_grad(spec)]
     flowing = [output for output in outputs if output.requires_grad]
-    freed = freed_by(flowing)
+    freed, fed_by = freed_by(flowing), feeding(flowing)
     names = tangent_names([spec.name for spec in specs], len(outputs))
     cotangents = {
         id(output): session.tangent(name, output)
@@ -84,6 +86,7 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
         gradients=tuple(None if g is None else session.node(g) for g in map(gradients.get, map(id, arguments))),
         reach=tuple(tuple(p for p, a in enumerate(arguments) if id(a) in leaves) for leaves in behind),
         freed=freed,
+        feeding=fed_by,
         result=result,
     )
 

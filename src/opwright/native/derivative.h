@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compiled.h"
+#include "cuts.h"
 #include "differentiable.h"
 #include "draws.h"
 #include "node.h"
@@ -77,6 +78,15 @@ class Derivative : public KeepingNode {
     if (used.empty()) return gradients;
     const Arguments tangents = cotangents_of(route().tangents, cotangents);
     begin_pass(tangents);
+    if (!route().feeding.empty()) {
+      const Positions at = cuts_.take();
+      if (!at.empty()) {
+        const Positions asked = wanted();
+        const variable_list found = asked.empty() ? variable_list() : flowing(at, tangents, asked);
+        for (size_t k = 0; k < found.size(); ++k) gradients[asked[k]] = found[k];
+        return gradients;
+      }
+    }
     const bool is_last = !is_followed(tangents);
     const bool are_all_used = used.size() == tangents.size();  // the kernel has no zeros: zero times infinity is not zero
     if (is_last && are_all_used && !spares_products() && run_kernel(tangents, gradients)) return gradients;
@@ -84,6 +94,16 @@ class Derivative : public KeepingNode {
     if (is_last && run_known_pass(used, kept, tangents, gradients)) return gradients;
     differentiate_again(differentiate_, drawn_, kept, described_, tangents, wanted(), gradients);
     return gradients;
+  }
+
+  // Some outputs get the gradients that flow to them from others: in this backward pass, the others' flow no further.
+  void cut_at(const Positions& outputs) { cuts_.add(outputs); }
+
+  // What flows to these outputs from another one that is computed from them.
+  variable_list flowing_to(const Positions& outputs, int64_t from, const at::Tensor& cotangent) {
+    variable_list cotangents(num_inputs());
+    cotangents[from] = cotangent;
+    return flowing(outputs, cotangents_of(route().tangents, cotangents), {});
   }
 
   // What other outputs need stays: in eager they have nodes of their own.
@@ -198,12 +218,23 @@ class Derivative : public KeepingNode {
     return false;
   }
 
+  static std::optional<GeneratorState> drawn_from(const Arguments& drawn) {
+    return drawn.empty() ? std::nullopt : std::optional(GeneratorState::from(drawn[0]));
+  }
+
+  // What flows from the outputs to arguments, or if none are asked for, to the outputs where it is cut.
+  variable_list flowing(const Positions& at, const Arguments& tangents, const Positions& wanted) {
+    const Arguments kept = unpack();
+    const std::optional<GeneratorState> from = drawn_from(drawn_);
+    const DrawnAgain draws(from ? &*from : nullptr);
+    return differentiate_.cut(kept, described_, tangents, at, wanted);
+  }
+
   // With the random numbers of the forward pass.
   static void differentiate_again(const Differentiable& differentiate, const Arguments& drawn, const Arguments& kept,
                                   const std::vector<Described>& described, const Arguments& tangents,
                                   const Positions& wanted, variable_list& gradients) {
-    std::optional<GeneratorState> from;
-    if (!drawn.empty()) from = GeneratorState::from(drawn[0]);
+    const std::optional<GeneratorState> from = drawn_from(drawn);
     const DrawnAgain draws(from ? &*from : nullptr);
     differentiate(kept, described, tangents, wanted, gradients);
   }
@@ -229,6 +260,7 @@ class Derivative : public KeepingNode {
   std::vector<Described> described_;  // the arguments; empty if all of them are kept
   // By tangents, of the passes that have freed what they need, and of the one under way; all, if none of ours is.
   uint64_t passed_ = 0, passing_ = ~uint64_t{0};
+  Cuts cuts_;
   Arguments drawn_;                   // one, or none: where random numbers were drawn from
 };
 

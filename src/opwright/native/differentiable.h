@@ -40,12 +40,18 @@ class Differentiable {
         call_->ptr(getPyInterpreter()), pybind11::cast(route_->number).ptr(),
         tuple_of(arguments_of(kept, described)).ptr(), tuple_of(intermediates_of(kept)).ptr(), tuple_of(tangents).ptr(),
         pybind11::cast(wanted).ptr(), nullptr));
-    if (!found) throw_python_error();
-    const pybind11::sequence results(found);
-    for (size_t k = 0; k < wanted.size(); ++k) {
-      const pybind11::object gradient = results[k];
-      if (!gradient.is_none()) gradients[wanted[k]] = THPVariable_Unpack(gradient.ptr());
-    }
+    const variable_list results = results_in(found);
+    for (size_t k = 0; k < wanted.size(); ++k) gradients[wanted[k]] = results[k];
+  }
+
+  // The gradients of the wanted arguments, or if none are wanted, of the outputs at which the flow from others is cut.
+  variable_list cut(const Arguments& kept, const std::vector<Described>& described, const Arguments& tangents,
+                    const Positions& at, const Positions& wanted) const {
+    const pybind11::gil_scoped_acquire gil;
+    return results_in(pybind11::reinterpret_steal<pybind11::object>(PyObject_CallMethodObjArgs(
+        call_->ptr(getPyInterpreter()), pybind11::str("cut").ptr(), pybind11::cast(route_->number).ptr(),
+        tuple_of(arguments_of(kept, described)).ptr(), tuple_of(tangents).ptr(), tuple_of(at).ptr(),
+        tuple_of(wanted).ptr(), nullptr)));
   }
 
   // The arguments of the forward pass, undefined in place of constants, which Python knows; zeros for
@@ -68,6 +74,15 @@ class Differentiable {
   }
 
  private:
+  // Undefined in place of None.
+  static variable_list results_in(const pybind11::object& found) {
+    if (!found) throw_python_error();
+    variable_list results;
+    for (pybind11::handle each : pybind11::sequence(found))
+      results.push_back(each.is_none() ? at::Tensor() : THPVariable_Unpack(each.ptr()));
+    return results;
+  }
+
   std::shared_ptr<const Route> route_;
   Operator call_;
 };

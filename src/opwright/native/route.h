@@ -61,6 +61,12 @@ struct Pass {
         gradients(facts[5].cast<Positions>()) {}
 };
 
+// An output that autograd computes from other outputs.
+struct Fed {
+  int64_t output;
+  Positions from;
+};
+
 // Positions are those of the arguments, if nothing else is said.
 struct Route {
   std::string node_name;                           // of the autograd node
@@ -81,6 +87,7 @@ struct Route {
   std::vector<std::pair<int64_t, int64_t>> sizes;  // sizes that it gets: (argument, dimension)
   Positions tangents;                              // outputs that have a cotangent
   std::vector<Positions> freed;                    // for each tangent, those whose pass frees what its own needs
+  std::vector<Fed> feeding;                        // outputs that are computed from others; these come first
   Positions gradients;                             // for each result of the backward kernel, the argument it belongs to
   std::vector<Positions> spared;                   // if none of one of these groups is needed, Python does less work
   int64_t number;                                  // its key in Python
@@ -113,6 +120,10 @@ struct Route {
     read(facts, "sizes", sizes);
     read(facts, "tangents", tangents);
     read(facts, "freed", freed);
+    for (py::handle fed : facts["feeding"]) {
+      auto [output, from] = fed.cast<std::pair<int64_t, Positions>>();
+      feeding.push_back({output, std::move(from)});
+    }
     read(facts, "gradients", gradients);
     read(facts, "spared", spared);
     read(facts, "number", number);

@@ -5,6 +5,7 @@
 // works, about 10 µs per call slower: binding/serving/ and binding/autograd/node.py do the same in Python.
 #include <pybind11/stl.h>
 
+#include "cut.h"
 #include "entry.h"
 #include "modules.h"
 #include "step_below.h"
@@ -97,6 +98,10 @@ PYBIND11_MODULE(opwright_tape, module, py::mod_gil_not_used()) {
     const Order order = order_of(tensor);
     return std::vector<int64_t>(order.begin(), order.end());
   });
+  py::class_<Cut>(module, "Cut")
+      .def(py::init<Arguments, Arguments, Arguments>(), py::arg("arguments"), py::arg("outputs"), py::arg("at"))
+      .def("leaves", &Cut::leaves)
+      .def("mend", &Cut::mend);
   module.def("entry", &make_entry, py::arg("parameters"), py::arg("absent"), py::arg("ways"), py::arg("changed"),
              py::arg("left"), py::arg("owner"));
   module.def("module_entry", &make_module_entry, py::arg("states"), py::arg("left"), py::arg("is_full"),

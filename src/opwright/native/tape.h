@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "derivative.h"
 #include "guards.h"
 #include "quiet.h"
+#include "through.h"
 
 namespace opwright {
 
@@ -284,6 +284,7 @@ class Tape : public Runs {
         node->add_input_metadata(Node::undefined_input());
     }
     static_cast<Derivative&>(*node).keep(arguments, made);
+    if (!route->feeding.empty()) pass_through(*route, node, made);
   }
 
   std::vector<Way> ways_;

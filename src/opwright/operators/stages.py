@@ -251,6 +251,7 @@ def _derive_with_gradients(
         gradients=tuple(position for position, _ in gradients),
         reach=joint.reach,
         freed=joint.freed,
+        feeding=joint.feeding,
         saved=_saved(joint, kept, backward, positions, [given in unrounded for given, _ in intermediates]),
         products=() if graph.is_random else gradients_by_product(joint, kept),
         kernels=_kernels(forward, backward),

@@ -23,6 +23,7 @@ from opwright.binding.environment import (
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.own_errors import is_for_the_caller, is_wanted, runs_reference
 from opwright.binding.rungs import RungName
+from opwright.binding.serving.fed_outputs import run_in_cpp
 from opwright.binding.serving.last_rung import RemembersRung
 from opwright.binding.serving.numbers import Numbers, constants_of, needed_in
 from opwright.binding.tape import LEFT, Flat, Tape
@@ -166,7 +167,7 @@ class Server(RemembersRung):
 
     def _are_plain(self, latest: Variants, args: tuple[Any, ...]) -> bool:
         """Whether Python can run what is at hand without looking further: for tensors, and giving tensors."""
-        return self._only_tensors and len(args) == self._arity and latest.plain and are_plain(args)
+        return self._only_tensors and len(args) == self._arity and latest.is_at_hand and are_plain(args)
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call without recording gradients, even if its tensors require them."""
@@ -194,13 +195,11 @@ class Server(RemembersRung):
 
     def _run(self, variants: Variants, args: Sequence[Any], constants: Key) -> Any:
         """Run loaded kernels; raises Declined if there are none for these arguments."""
-        if _is_grad_enabled():
-            mask = self._mask(args)
-            if True in mask:
-                chosen = Chosen(variants.by_call.get((mask, constants), ()))
-                result = apply(chosen, *args)
-                self.last_rung = chosen.variant.rung
-                return result if chosen.variant.plain else self._rebuilt(chosen.variant, result, args)
+        if _is_grad_enabled() and True in (mask := self._mask(args)):
+            chosen = Chosen(variants.by_call.get((mask, constants), ()))
+            result = apply(chosen, *args)
+            self.last_rung = chosen.variant.rung
+            return result if chosen.variant.plain else self._rebuilt(chosen.variant, result, args)
         return self._run_forward(variants, args, constants)
 
     def _run_forward(self, variants: Variants, args: Sequence[Any], constants: Key) -> Any:
@@ -222,8 +221,7 @@ class Server(RemembersRung):
         try:
             return self._serve_found_or_made(args, pinned=pinned, gradients=gradients)
         except Exception as error:
-            looks_again = isinstance(error, RanMore)  # at what a module reads
-            if pinned or looks_again or is_for_the_caller(error):
+            if pinned or isinstance(error, RanMore) or is_for_the_caller(error):  # a module reads more
                 raise
             fault = fault_of(error)
         result = self.serve_by_reference(args, fault if self.is_ordinary(args) else None)
@@ -356,6 +354,9 @@ class Server(RemembersRung):
         while True:
             tried = variants.by_call.get(way, ())
             try:
+                if recording and tried and (found := run_in_cpp(variants, args, pinned=pinned)) is not NotImplemented:
+                    self.last_rung = variants.rung or tried[0].rung
+                    return found
                 return run(variants, args, way[1])
             except Declined:
                 if derived:
@@ -372,10 +373,8 @@ class Server(RemembersRung):
         *,
         pinned: bool,
     ) -> bool:
-        backend = backend_for(args, self._settings)
-
         def derive() -> Plan:
-            examine(backend, self._settings)  # before the work of tracing
+            examine(backend_for(args, self._settings), self._settings)  # before the work of tracing
             return self._derive(args, recording, variants.state)
 
         return variants.add(way, args, tried, self._settings, derive, pinned=pinned)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
+from opwright.binding.autograd.between_outputs import Cut, cut_gradients
 from opwright.binding.transforms.safe import SafeTransforms
 from opwright.binding.variants.states import State
 from opwright.binding.variants.variant import Plan
@@ -34,6 +35,27 @@ class Differentiating:
         given = [value.item() if p in plan.numbers else value for p, value in enumerate(arguments)]
         found = self._transforms.backward_of(plan)(*plan.laid_out([*given, *values]))
         return (found,) if isinstance(found, torch.Tensor) else found
+
+    def cut(
+        self,
+        arguments: Sequence[Any],
+        cotangents: Mapping[int, Any],
+        plan: Plan,
+        at: Sequence[int],
+        wanted: Sequence[int],
+        cut: Cut,
+    ) -> Sequence[Any]:
+        """What flows from outputs to arguments, or to other outputs: `binding/autograd/between_outputs.py`.
+
+        Raises:
+            OutsideChanged: As above.
+        """
+        self._state.ensure_same()
+        given = [value.item() if p in plan.numbers else value for p, value in enumerate(arguments)]
+        places = plan.result.places
+        flowing = {places[position]: cotangent for position, cotangent in cotangents.items()}
+        where = [places[position] for position in at]
+        return cut_gradients(self._transforms.reference, given, plan.gradients, flowing, where, wanted, cut)
 
     def runs_of(self, plan: Plan) -> Any:
         """The tape in C++ of the operator of a plan's gradients; None if there is none for this state."""

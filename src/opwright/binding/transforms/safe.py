@@ -26,12 +26,16 @@ class SafeTransforms:
         reference: The function as written, taking every argument by position.
         arity: How many arguments it takes.
         fallbacks: Warned of failures.
+
+    Attributes:
+        reference: The same.
     """
 
     def __init__(
         self, transforms: Transformed, reference: Callable[..., Any], arity: int, fallbacks: Fallbacks
     ) -> None:
         self._transforms = transforms
+        self.reference = reference
         self._references = ReferenceOnly(reference, arity)
         self._fallbacks = fallbacks
 

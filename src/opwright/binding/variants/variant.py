@@ -6,7 +6,7 @@ variant = the plan with its libraries loaded
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,6 +27,18 @@ class Differentiate(Protocol):
 
     def __call__(self, arguments: Sequence[Any], values: Sequence[Any], plan: Plan, /) -> Sequence[Any]:
         """The gradients of a plan, of arguments, then cotangents and intermediates."""
+
+    def cut(
+        self,
+        arguments: Sequence[Any],
+        cotangents: Mapping[int, Any],
+        plan: Plan,
+        at: Sequence[int],
+        wanted: Sequence[int],
+        cut: Callable[..., Any],
+        /,
+    ) -> Sequence[Any]:
+        """The gradients of wanted arguments, or of outputs, where the flow from others is cut."""
 
     def runs_of(self, plan: Plan, /) -> Any:
         """The tape in C++ of the operator of a plan's gradients; None if there is none."""
@@ -81,6 +93,8 @@ class Plan:
         reach: For each of `tangents`, the positions of the arguments to which a gradient flows from it.
         freed: For each of `tangents`, the positions among them of those whose backward pass frees what its own needs
             in eager; () if each frees everything.
+        feeding: For each of `tangents`, the positions among them of the outputs that its own is computed from, to which
+            a gradient flows through them; () if no output is computed from another one, as is usual.
         products: For each product or convolution of the backward pass, the gradients that need it.
         kernels: How many kernels of ours run forward, and backward.
         left_to_function: Whether kernels gain nothing over the function itself, which serves unless a rung is pinned.
@@ -107,6 +121,7 @@ class Plan:
     saved: Saved
     reach: tuple[tuple[int, ...], ...] = ()
     freed: tuple[tuple[int, ...], ...] = ()
+    feeding: tuple[tuple[int, ...], ...] = ()
     products: tuple[tuple[int, ...], ...] = ()
     kernels: tuple[int, ...] = ()
     left_to_function: bool = False

@@ -70,6 +70,7 @@ class Variants:
         state: The same.
         plain: Whether every variant returns the results of its kernel unchanged.
         by_call: The variants for each way of calling.
+        has_fed: Whether some compute outputs from others, so that gradients flow between them.
         rung: The rung of all of them; None if they differ.
         left: The calls that are left to the function itself, by `call_of`, as long as C++ does not know them.
         is_one_operation: Whether they are because kernels would gain nothing over it.
@@ -108,6 +109,7 @@ class Variants:
         self.left: set[Key] = set()
         self.is_one_operation = False
         self.plain = True
+        self.has_fed = False
         self.rung: RungName | None = None
         self.by_call: dict[Key, list[Variant]] = {}
         self.play: Callable[..., Any] | None = None
@@ -117,6 +119,16 @@ class Variants:
     def is_waiting(self) -> bool:
         """Whether kernels are being built that no call waits for."""
         return self._builds.are_any
+
+    @property
+    def awaits_native(self) -> bool:
+        """Whether gradients flow between outputs, and the extension module, which sees it, is still being built."""
+        return self.has_fed and self._native is None and native.is_coming
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether Python can run what is there without looking further, and return what kernels do."""
+        return self.plain and not self.awaits_native
 
     @property
     def built_in_s(self) -> float:
@@ -245,6 +257,7 @@ class Variants:
                     raise
                 raise self._refuse(kind, refusal) from None
             self.plain = self.plain and variant.plain
+            self.has_fed = self.has_fed or bool(variant.plan.feeding)
             self.rung = variant.rung if self.count() == 0 or variant.rung == self.rung else None
             self.by_call[way] = [variant, *known]
             self._wind()
