@@ -38,11 +38,15 @@ def test_who_records_is_told_from_who_only_leaves_out_the_data():
             assert is_recorded()
 
 
-def test_another_default_dtype_is_heard():
-    """It changes what integers are promoted to, which kernels were written without."""
-    torch.set_default_dtype(torch.float64)
+@pytest.mark.parametrize(
+    ("default", "is_served"),
+    [(torch.float32, True), (torch.float64, True), (torch.float16, False), (torch.bfloat16, False)],
+)
+def test_a_half_type_as_default_is_heard(default, is_served):
+    """Kernels are derived under the others, which states compare."""
+    torch.set_default_dtype(default)
     try:
-        assert not is_quiet()
+        assert is_quiet() == is_served
     finally:
         torch.set_default_dtype(torch.float32)
     assert is_quiet()

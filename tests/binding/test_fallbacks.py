@@ -132,7 +132,7 @@ SILENT = {
     "a subclass": lambda operator: operator(torch.ones(3).as_subclass(Sub)),
     "autocast": lambda operator: _under(torch.autocast("cpu", torch.bfloat16), operator),
     "a mode": lambda operator: _under(FlopCounterMode(display=False), operator),
-    "another default dtype": lambda operator: _with_double(operator),
+    "a half type as default": lambda operator: _by_default(torch.bfloat16, operator),
     "functionalization": lambda operator: torch.func.functionalize(operator)(torch.ones(3)),
     "the composed rung": lambda operator: operator.on("composed")(torch.ones(3)),
 }
@@ -143,8 +143,8 @@ def _under(context, operator):
         return operator(torch.ones(3))
 
 
-def _with_double(operator):
-    torch.set_default_dtype(torch.float64)
+def _by_default(dtype, operator):
+    torch.set_default_dtype(dtype)
     try:
         return operator(torch.ones(3))
     finally:

@@ -113,15 +113,15 @@ def test_the_last_call_is_told(call, words):
     assert " ".join(sections(explanation(operator))["Last call"]).startswith(words)
 
 
-def test_another_default_dtype_is_told():
+def test_a_half_type_as_default_is_told():
     operator = make(cell, CELL_SAMPLES)
-    torch.set_default_dtype(torch.float64)
+    torch.set_default_dtype(torch.bfloat16)
     try:
         operator(torch.ones(2, 6), torch.ones(2, 2))
         told = " ".join(sections(explanation(operator))["Last call"])
     finally:
         torch.set_default_dtype(torch.float32)
-    assert told.startswith("served by composed: torch's default dtype is torch.float64")
+    assert told.startswith("served by composed: torch's default dtype is torch.bfloat16")
 
 
 @pytest.mark.parametrize(

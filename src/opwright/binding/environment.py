@@ -19,9 +19,10 @@ from torch.nn import Parameter
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 PLAIN_TYPES = (torch.Tensor, Parameter)
+SERVED_DEFAULTS = (torch.float32, torch.float64)  # default dtypes that kernels are derived under; states compare which
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _function_modes = torch._C._len_torch_function_stack
-_default_dtype = torch.get_default_dtype  # another one changes type promotion
+_default_dtype = torch.get_default_dtype
 _function_transforms = torch._C._are_functorch_transforms_active
 _autocast = torch._C._is_any_autocast_enabled
 _jit_trace = torch._C._get_tracing_state
@@ -31,7 +32,7 @@ is_compiling_or_exporting = torch.compiler.is_compiling
 
 
 def is_quiet() -> bool:
-    """Whether nothing intercepts torch operations on this thread, and the default dtype is float32."""
+    """Whether nothing intercepts torch operations on this thread, and the default dtype is one that kernels serve."""
     return not (is_transformed() or is_overheard())
 
 
@@ -41,7 +42,7 @@ def is_overheard() -> bool:
         is_compiling()
         or _dispatch_modes()
         or _function_modes()
-        or _default_dtype() is not torch.float32
+        or _default_dtype() not in SERVED_DEFAULTS
         or _autocast()
         or _jit_trace()
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from opwright.binding.environment import SERVED_DEFAULTS
 from opwright.binding.rungs import RUNGS, Rung
 from opwright.errors import OpwrightError
 from opwright.explain.layout import MARGIN, labelled, wrapped
@@ -129,11 +130,11 @@ def _last_call(operator: BaseOperator, rungs: Sequence[Rung]) -> str:
         return f"served by {served}, the fastest rung here"
     if served != "composed":
         return f"served by {served}, to which it was pinned"
-    if (dtype := torch.get_default_dtype()) is not torch.float32:
+    if (dtype := torch.get_default_dtype()) not in SERVED_DEFAULTS:
         return (
-            f"served by composed: torch's default dtype is {dtype}, and kernels are for float32 as the default, on "
-            "which the types of results depend; tensors may have any dtype (hint: leave the default, and make tensors "
-            f"with dtype={dtype})"
+            f"served by composed: torch's default dtype is {dtype}, and kernels are for float32 and float64 as the "
+            "default, on which the types of results depend; tensors may have any dtype (hint: leave the default, and "
+            f"make tensors with dtype={dtype})"
         )
     return (
         f"served by composed: it was pinned to it, or {faster[-1]} does not support such calls. Empty tensors, tensor "

@@ -57,8 +57,8 @@ class Expected:
             ReferenceRefuses: If the reference raises.
             NoKernel: If it returns anything but a tensor or a tuple of tensors.
         """
-        key = tuple([(a.shape, a.dtype) if isinstance(a, torch.Tensor) else constant_key(a) for a in args])
-        key = (*key, orders_of(args))
+        of_each = [(a.shape, a.dtype) if isinstance(a, torch.Tensor) else constant_key(a) for a in args]
+        key: Key = (*of_each, orders_of(args), torch.get_default_dtype())
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= _MOST_REMEMBERED:

@@ -2,6 +2,7 @@
 // tracing/outside/guard.py says in Python, from the same numbers.
 #pragma once
 
+#include <c10/core/DefaultDtype.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <memory>
@@ -16,9 +17,16 @@ namespace opwright {
 // binding/variants/states.py owns the function, names and values, and callers hold that state.
 class Guards {
  public:
-  // spec: (fetch, key, check, expected, inner specs), for the function itself; `slots` is how many there are.
-  Guards(const py::tuple& spec, py::handle function, py::handle absent, py::handle ask, size_t slots)
-      : root_(Guard::read(spec)), function_(function.ptr()), absent_(absent.ptr()), ask_(ask.ptr()), slots_(slots) {}
+  // spec: (fetch, key, check, expected, inner specs), for the function itself; `slots` is how many there are. Nothing holds
+  // under another default dtype than the one given.
+  Guards(const py::tuple& spec, py::handle function, py::handle absent, py::handle ask, size_t slots,
+         at::ScalarType default_dtype)
+      : root_(Guard::read(spec)),
+        function_(function.ptr()),
+        absent_(absent.ptr()),
+        ask_(ask.ptr()),
+        slots_(slots),
+        default_dtype_(default_dtype) {}
 
   size_t slots() const { return slots_; }
 
@@ -39,6 +47,7 @@ class Guards {
 
   // By the words of memory that the last comparison looked at, if none has changed; else one by one.
   bool hold(Slots& found) {
+    if (c10::get_default_dtype_as_scalartype() != default_dtype_) return false;
     if (const std::shared_ptr<const Trail> trail = trail_; trail && trail->is_unchanged()) {
       pace_.succeeded();
       return still_hold(*trail, found);
@@ -209,6 +218,7 @@ class Guards {
   Guard root_;
   PyObject *function_, *absent_, *ask_;
   size_t slots_;
+  at::ScalarType default_dtype_;
   bool are_distinct_ = false;  // the last values in slots are
   std::shared_ptr<const Trail> trail_;
   Pace pace_;

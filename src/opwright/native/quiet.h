@@ -14,12 +14,18 @@ inline bool is_transformed() {
   return c10::impl::tls_local_dispatch_key_set().included_.has(c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 
+// Kernels are derived under these; guards compare which of them it was.
+inline bool is_default_dtype_served() {
+  const at::ScalarType dtype = c10::get_default_dtype_as_scalartype();
+  return dtype == at::kFloat || dtype == at::kDouble;
+}
+
 // Whether a mode must see the operations of the reference one by one.
 inline bool is_overheard() {
   // Autocast is on for a kind of device if its dispatch key is not excluded.
   const bool is_autocast = !(c10::autocast_dispatch_keyset - c10::impl::tls_local_dispatch_key_set().excluded_).empty();
   return is_autocast || c10::impl::TorchDispatchModeTLS::any_modes_set() ||
-         at::impl::PythonTorchFunctionTLS::stack_len() > 0 || c10::get_default_dtype_as_scalartype() != at::kFloat ||
+         at::impl::PythonTorchFunctionTLS::stack_len() > 0 || !is_default_dtype_served() ||
          torch::jit::tracer::isTracing();
 }
 

@@ -75,8 +75,9 @@ PYBIND11_MODULE(opwright_tape, module, py::mod_gil_not_used()) {
   using namespace opwright;
   py::class_<Route, std::shared_ptr<Route>>(module, "Route").def(py::init<const py::kwargs&>());
   py::class_<Guards, std::shared_ptr<Guards>>(module, "Guards")
-      .def(py::init<py::tuple, py::handle, py::handle, py::handle, size_t>(), py::arg("spec"), py::arg("function"),
-           py::arg("absent"), py::arg("are_same"), py::arg("slots") = 0)
+      .def(py::init<py::tuple, py::handle, py::handle, py::handle, size_t, at::ScalarType>(), py::arg("spec"),
+           py::arg("function"), py::arg("absent"), py::arg("are_same"), py::arg("slots") = 0,
+           py::arg("default_dtype") = at::kFloat)
       .def("hold", py::overload_cast<>(&Guards::hold))
       .def("found", &Guards::found)
       .def("counts", &Guards::counts);

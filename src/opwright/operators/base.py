@@ -135,7 +135,7 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure, Flattens, Capture
         self._serving: Serving = self._server
         if signature is None and not self._mutated:
             self.let_capture(freeze)
-        self._function = FunctionRung(self._short_name, self._names, self._derive_function)
+        self._function = FunctionRung(self._short_name, self._names, self._derive_function, self.outside_now)
         self._ladder = self._derived_rungs()
         self._registered = Registered(
             self.name,

@@ -16,7 +16,7 @@ from torch.autograd import Function
 from torch.distributed.tensor import DTensor, Replicate
 
 from opwright.binding.autograd.derived_node import Made, gradients, keep, keep_again
-from opwright.binding.environment import is_compiling_or_exporting, is_overheard
+from opwright.binding.environment import SERVED_DEFAULTS, is_compiling_or_exporting, is_overheard
 from opwright.binding.own_errors import runs_reference
 from opwright.binding.variants.kinds import constant_key
 from opwright.errors import MixedPlacement
@@ -101,7 +101,7 @@ def _scaled(plan: Plan, made: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
 
 
 def _is_only_counted() -> bool:
-    return only_counted() and not torch._C._is_any_autocast_enabled() and torch.get_default_dtype() is torch.float32
+    return only_counted() and not torch._C._is_any_autocast_enabled() and torch.get_default_dtype() in SERVED_DEFAULTS
 
 
 def mesh_of(operator: BaseOperator, args: Sequence[Any]) -> tuple[Any, Sequence[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from opwright.tracing.interface.results import Result
 
 @dataclass(frozen=True, slots=True)
 class _Module:
+    state: Hashable
     kind: Key
     guards: tuple[Condition, ...]
     function: Callable[..., Any]
@@ -34,6 +35,7 @@ class FunctionRung:
         name: The name of the emitted function.
         parameters: The names of the operator's parameters.
         derive: Returns the text of a module, its guards and the structure of its result, for arguments.
+        state: Tells what the operator's function reads outside of its arguments now.
     """
 
     def __init__(
@@ -41,10 +43,12 @@ class FunctionRung:
         name: str,
         parameters: Sequence[str],
         derive: Callable[[Sequence[Any]], tuple[str, tuple[Condition, ...], Result]],
+        state: Callable[[], Hashable],
     ) -> None:
         self._name = name
         self._parameters = parameters
         self._derive = derive
+        self._state = state
         self._modules: list[_Module] = []
 
     def __call__(self, arguments: Sequence[Any]) -> Any:
@@ -53,13 +57,13 @@ class FunctionRung:
         Raises:
             NoKernel: If there is none for these arguments.
         """
-        kind = kind_of(arguments, gradients=False)
+        state, kind = self._state(), kind_of(arguments, gradients=False)
         sizes = self._sizes(arguments)
         for module in self._modules:
-            if module.kind == kind and all(holds(guard, sizes) for guard in module.guards):
+            if module.state is state and module.kind == kind and all(holds(guard, sizes) for guard in module.guards):
                 return module(arguments)
         text, guards, result = self._derive(arguments)
-        self._modules.insert(0, _Module(kind, guards, self._load(text), result))
+        self._modules.insert(0, _Module(state, kind, guards, self._load(text), result))
         return self._modules[0](arguments)
 
     def _sizes(self, arguments: Sequence[Any]) -> dict[str, int]:

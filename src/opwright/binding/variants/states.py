@@ -10,7 +10,15 @@ import torch
 
 from opwright.errors import NoKernel, OpwrightError
 from opwright.toolchain.process.forks import Lock
-from opwright.tracing.outside.guard import Guard, are_distinct, facts_of, first_failing, values_in_slots
+from opwright.tracing.outside.guard import (
+    Check,
+    Fetch,
+    Guard,
+    are_distinct,
+    facts_of,
+    first_failing,
+    values_in_slots,
+)
 from opwright.tracing.outside.hazards import ImportedMeanwhile, OutsideUnknown, refusing, telling
 from opwright.tracing.outside.plain import are_same
 from opwright.tracing.outside.ran import (
@@ -24,7 +32,8 @@ from opwright.tracing.outside.ran import (
 from opwright.tracing.outside.reach import Reads, reads_of
 from opwright.tracing.outside.unasked import ABSENT
 
-MOST_STATES = 8
+MOST_STATES = 8  # under one default dtype
+_default_dtype = torch.get_default_dtype
 
 
 class OutsideMoved(NoKernel):
@@ -36,7 +45,7 @@ class OutsideChanged(OpwrightError):
 
 
 class State:
-    """What a function read outside at one moment.
+    """What a function read outside at one moment, and torch's default dtype, which every function may depend on.
 
     Args:
         function: The function as written.
@@ -44,6 +53,7 @@ class State:
 
     Attributes:
         reads: The same.
+        default_dtype: That of torch.
         identity: A digest of all of it, the same in any process; None if something in it has no text, or once a trace
             has gone another way than that of another process may.
         guards: The same comparison in C++, once the extension module is loaded; None before.
@@ -54,7 +64,9 @@ class State:
         self.reads = reads
         self._spec = reads.guard.spec
         self.guards: Any = None
-        self.identity = _digest(reads)
+        self.default_dtype = _default_dtype()
+        self._default = _guard_of(self.default_dtype)
+        self.identity = _digest(reads, self._default)
 
     def holds(self) -> bool:
         """Whether nothing has changed."""
@@ -82,7 +94,8 @@ class State:
 
     def _compared(self) -> tuple[Guard | None, dict[int, Any]]:
         slots: dict[int, Any] = {}
-        failing = first_failing(self.reads.guard, self._function, slots)
+        failing = first_failing(self._default, _default_dtype)
+        failing = failing or first_failing(self.reads.guard, self._function, slots)
         return failing or (None if are_distinct(slots) else self.reads.guard), slots
 
     def ensure_same(self) -> None:
@@ -108,7 +121,7 @@ class State:
         """Compare in C++ from now on."""
         if self.guards is None:
             slots = len(self.reads.layers.slots) if self.reads.layers else 0
-            self.guards = native.Guards(self._spec, self._function, ABSENT, are_same, slots)
+            self.guards = native.Guards(self._spec, self._function, ABSENT, are_same, slots, self.default_dtype)
 
     def tracing(self, reference: Callable[..., Any], derive: Callable[[Callable[..., Any]], Any]) -> Any:
         """Derive something from the function, or from one that calls it, in this state.
@@ -206,16 +219,20 @@ class Outside:
     def _new(self) -> State:
         if self._refusal is not None:
             raise self._refusal.again()
-        if len(self.states) >= MOST_STATES and self.searched is None and self._may_search:
+        if len(self._alike()) >= MOST_STATES and self.searched is None and self._may_search:
             self.searched, self.states = frozenset(), ()
-        if len(self.states) >= MOST_STATES:
-            self._refusal = _too_many(self.states[0].failing())
+        if len(alike := self._alike()) >= MOST_STATES:
+            self._refusal = _too_many(alike[0].failing())
             raise self._refusal.again()
         state = State(self._function, self._read(self._function, self.searched))
         if self._native is not None:
             state.equip(self._native)
         self.states = (state, *self.states)
         return state
+
+    def _alike(self) -> list[State]:
+        """The states under the default dtype that torch has now."""
+        return [state for state in self.states if state.default_dtype is _default_dtype()]
 
     def is_beyond(self) -> bool:
         """Whether there were too many states, and none of them is the current one."""
@@ -269,9 +286,13 @@ def _too_many(failing: Guard | None) -> OutsideUnknown:
     )
 
 
-def _digest(reads: Reads) -> str | None:
+def _guard_of(default: torch.dtype) -> Guard:
+    return Guard(Fetch.CALL, None, Check.IDENTITY, default, (), "torch's default dtype", None, str(default))
+
+
+def _digest(reads: Reads, default: Guard) -> str | None:
     digest = hashlib.sha256("\n".join(sorted(reads.ran or ())).encode())
-    for fact in facts_of(reads.guard):
+    for fact in (*facts_of(default), *facts_of(reads.guard)):
         if fact is None:
             return None
         digest.update(f"{len(fact)}:{fact}".encode())

@@ -231,7 +231,7 @@ def _gpus(bundle: Bundle, settings: Settings) -> tuple[str, ...]:
 def _stamp(bundle: Bundle, folder: Path, libraries: Sequence[Path], settings: Settings) -> dict[str, Any]:
     """What the libraries were built for and with; the runtime compares the first four before it loads them.
 
-    What is said of GPUs it compares when a tensor on one comes.
+    What is said of GPUs it compares when a tensor on one comes, and torch's default dtype at every call.
     """
     gpus = _gpus(bundle, settings)
     return {
@@ -247,6 +247,7 @@ def _stamp(bundle: Bundle, folder: Path, libraries: Sequence[Path], settings: Se
         "levels": [level.name for level in bundle.levels],
         "gpus": gpus,
         "cuda": find_nvrtc(settings.cuda_home).version if gpus and not settings.cuda_compiler else None,
+        "default_dtype": str(torch.get_default_dtype()).removeprefix("torch."),
         "torch": torch.__version__,
         "compiler": find_compiler(settings).version,
         "opwright": VERSION,

@@ -156,7 +156,9 @@ def _files(subject: _Subject) -> dict[str, str]:
     name, class_name = subject.name, subject.cls.__name__
     runtime = needed_for(packaged.__module__)
     text = subject.definition.text(f"{class_name} as it was defined: what its kernels are held against.")
+    default = str(torch.get_default_dtype()).removeprefix("torch.")
     words = {"name": name, "class_name": class_name, "origin": subject.origin}
+    words["default"] = "" if default == "float32" else f', default_dtype="{default}"'
     python = {
         f"{name}/__init__.py": filled("ejected_optimizer", "package.py", **words),
         f"{name}/definition.py": with_neighbours(text, ".runtime."),

@@ -62,7 +62,12 @@ def optimizer(
 
 
 def equip(
-    made: type[SteppingOptimizer], package: str, records: Records, namespace: str, gpus: Gpus | AllGpus | None = None
+    made: type[SteppingOptimizer],
+    package: str,
+    records: Records,
+    namespace: str,
+    gpus: Gpus | AllGpus | None = None,
+    default_dtype: str = "float32",
 ) -> None:
     """Give an optimizer of a package its kernels.
 
@@ -72,9 +77,10 @@ def equip(
         records: Of the kernels, for the text of each kind.
         namespace: Where they are registered.
         gpus: Which GPUs they are for; None for none.
+        default_dtype: The name of that of torch when they were built.
     """
     assert isinstance(made.variants, PackagedKernels)
-    made.variants.equip(package, records, functools.partial(find_kernel, namespace), gpus)
+    made.variants.equip(package, records, functools.partial(find_kernel, namespace), gpus, default_dtype)
 
 
 def equip_all(reference: ModuleType, folder: Path, level: str | None) -> None:
@@ -89,7 +95,8 @@ def equip_all(reference: ModuleType, folder: Path, level: str | None) -> None:
     for record in json.loads((folder / "optimizers.json").read_text(encoding="utf-8")):
         if level is not None:
             gpus = Gpus(stamp["package"], stamp["gpus"], stamp["cuda"])
-            equip(getattr(reference, record["name"]), stamp["package"], record["kernels"], stamp["namespace"], gpus)
+            made, default = getattr(reference, record["name"]), stamp["default_dtype"]
+            equip(made, stamp["package"], record["kernels"], stamp["namespace"], gpus, default)
 
 
 class PackagedKernels:
@@ -102,11 +109,19 @@ class PackagedKernels:
     def __init__(self, name: str) -> None:
         self._name = name
         self._package: str | None = None
+        self._default_dtype: torch.dtype = torch.float32
         self._records: Records = {}
         self._found: dict[str, list[Variant]] = {}
         self._said: set[str] = set()
 
-    def equip(self, package: str, records: Records, find: Callable[[str], Any], gpus: Gpus | AllGpus | None) -> None:
+    def equip(
+        self,
+        package: str,
+        records: Records,
+        find: Callable[[str], Any],
+        gpus: Gpus | AllGpus | None,
+        default_dtype: str = "float32",
+    ) -> None:
         """Serve from now on.
 
         Args:
@@ -114,7 +129,9 @@ class PackagedKernels:
             records: Of the kernels, for the text of each kind.
             find: Finds a loaded kernel by its name.
             gpus: Which GPUs there are kernels for.
+            default_dtype: The name of that of torch when they were built; under another one the definition runs.
         """
+        self._default_dtype = getattr(torch, default_dtype)
         self._package, self._records, self._find, self._gpus = package, records, functools.cache(find), gpus
 
     def undoing(self) -> AbstractContextManager[object]:
@@ -122,8 +139,8 @@ class PackagedKernels:
         return nullcontext()
 
     def state(self) -> Hashable:
-        """The definition is as it was built; None without kernels."""
-        return self._package
+        """The definition is as it was built; None without kernels, and under another default dtype."""
+        return self._package if torch.get_default_dtype() is self._default_dtype else None
 
     def known(self, state: Any, kind: Kind) -> list[Variant]:
         """All variants of a kind, also those of any sizes."""

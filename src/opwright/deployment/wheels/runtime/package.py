@@ -48,7 +48,8 @@ def load(folder: Path, reference: ModuleType) -> tuple[dict[str, PackagedOperato
     for record in records:
         loaded = [each for each in record["variants"] if level and _is_loaded(each, stamp["namespace"])]
         variants = [Variant.from_record(each, kernel) for each in loaded]
-        operator = PackagedOperator(record["name"], getattr(reference, record["reference"]), variants, gpus)
+        default = getattr(torch, stamp["default_dtype"])
+        operator = PackagedOperator(record["name"], getattr(reference, record["reference"]), variants, gpus, default)
         operators[record["attribute"]] = operator
         if taken is None:
             gradients = record["gradients_schema"] if operator.differentiable else None

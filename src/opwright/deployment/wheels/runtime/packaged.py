@@ -42,7 +42,7 @@ class PackagedOperator:
     """An operator with kernels that were built ahead of time.
 
     What they were not built for runs the reference: other dtypes, ranks and devices, tensor subclasses, empty tensors,
-    function transforms, autocast. So does a backward pass that is differentiated again.
+    function transforms, autocast, another default dtype of torch. So does a backward pass that is differentiated again.
 
     Attributes:
         name: Its name at the dispatcher, "namespace::name".
@@ -53,7 +53,12 @@ class PackagedOperator:
     """
 
     def __init__(
-        self, name: str, reference: Callable[..., Any], variants: Sequence[Variant], gpus: Gpus | None = None
+        self,
+        name: str,
+        reference: Callable[..., Any],
+        variants: Sequence[Variant],
+        gpus: Gpus | None = None,
+        default_dtype: torch.dtype = torch.float32,
     ) -> None:
         self.name = name
         self.reference = reference
@@ -66,6 +71,7 @@ class PackagedOperator:
         self._layouts = Layouts(self.run_reference)
         self._by_keyword = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
         self._gpus = gpus
+        self._default_dtype = default_dtype  # that the kernels were built under
         self._told = Unserved(name)
         self._recording = [variant for variant in self.variants if variant.backward is not None]
         # Those that keep nothing for a backward pass are asked first where there will be none.
@@ -169,6 +175,8 @@ class PackagedOperator:
         """
         tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
         if is_overheard() or is_transformed() or not are_plain(tensors):
+            return None
+        if torch.get_default_dtype() is not self._default_dtype:
             return None
         device = tensors[0].device if tensors else _PROCESSOR
         if any(t.device != device or t.is_nested or t.numel() == 0 for t in tensors):
