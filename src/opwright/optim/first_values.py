@@ -12,7 +12,7 @@ from opwright.optim.kinds import MASTER
 from opwright.optim.options import Options
 
 _HALVES = (torch.bfloat16, torch.float16)
-_OF_STEPS = (torch.float32, torch.float64)
+OF_STEPS = (torch.float32, torch.float64)
 
 
 def begin(
@@ -27,7 +27,7 @@ def begin(
         state: Its states.
         hyper: The hyper-parameters of its group.
     """
-    if not isinstance(step := state.get(STEP), torch.Tensor) or step.dtype not in _OF_STEPS or step.is_cuda:
+    if not isinstance(step := state.get(STEP), torch.Tensor) or step.dtype not in OF_STEPS or step.is_cuda:
         # a state_dict of torch.optim.SGD has no step, and old ones have numbers
         taken = float(step) if step is not None else float(bool(state))
         wide = torch.get_default_dtype() == torch.float64  # as torch.optim has it

@@ -18,6 +18,8 @@ from opwright.errors import ArchitectureUnknown, CompilerMissing, CudaCompilerMi
 from opwright.settings import Settings
 from opwright.toolchain.gpu.nvrtc import find_nvrtc
 from tests.deployment.wheels.conftest import OPERATORS, PACKAGE, built, installed, judged, unpacked
+from tests.keeping_compiler import keeping_compiler
+from tests.quick_compiler import OPTIMIZING_NOTHING
 from tests.suite.warm_python import run
 
 CELLS = ("cell", "cell, strided", "cell, float64", "cell, empty")
@@ -75,6 +77,46 @@ def test_a_wheel_works_beside_opwright(site, monkeypatch):
     assert (package.cell.last_rung, operators.cell.last_rung) == ("cpp", "cpp")
     assert copy.deepcopy(package.cell) is pickle.loads(pickle.dumps(package.cell)) is package.cell
     assert str(package.library) in torch.ops.loaded_libraries
+
+
+def mixed(n: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    return torch.tanh(n / 3) * torch.sin(x) + torch.tensor(0.1)
+
+
+UNDER = """
+import warnings, sys, json, torch
+import mixed_operators as p
+found = []
+for default in (torch.float32, torch.float64):
+    torch.set_default_dtype(default)
+    n, x = torch.arange(4), torch.linspace(-1, 1, 4, dtype=torch.float64)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for function in (p.mixed, torch.ops.mixed_operators.mixed):
+            torch.testing.assert_close(function(n, x), p.reference.mixed(n, x), rtol=1e-6, atol=1e-7)
+            again = torch.compile(lambda n, x: function(n, x), backend="aot_eager")(n, x)
+            torch.testing.assert_close(again, p.reference.mixed(n, x), rtol=1e-6, atol=1e-7)
+    found.append([p.mixed.last_rung, len({str(one.message) for one in said if "default dtype" in str(one.message)})])
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.parametrize("default", [torch.float32, torch.float64], ids=str)
+def test_kernels_are_for_the_default_dtype_that_they_were_built_under(default, tmp_path):
+    sample = opwright.Sample((torch.arange(4), torch.ones(4, dtype=torch.float64)))
+    compiler = keeping_compiler(OPTIMIZING_NOTHING)
+    settings = replace(Settings.from_environment(), notify=False, compiler=compiler)
+    torch.set_default_dtype(default)
+    try:
+        subject = opwright.operator(mixed, samples=lambda device, dtype: [sample], name="mixed_operators::mixed")
+        wheel = opwright.build_wheel([subject], tmp_path, name="mixed-operators", settings=settings)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    site = unpacked(wheel.path, tmp_path / "site")
+    done = run("-c", UNDER, cwd=site, alone=True)
+    assert done.returncode == 0, done.stderr
+    served, left = ["cpp", 0], ["composed", 1]
+    assert json.loads(done.stdout) == ([served, left] if default is torch.float32 else [left, served])
 
 
 @pytest.mark.nightly

@@ -20,14 +20,29 @@ struct Table {
   const Size* rows;            // [tensor]: its row of numbers
   const double* numbers;       // [row][number]
   Size width;                  // of a row
-  float* const* steps;         // [tensor]: how many steps it has taken
+  void* const* steps;          // [tensor]: how many steps it has taken
   char* kept;                  // [tensor]: room for what is computed of a row
   uint8_t* served;             // [tensor]: whether the update is valid for its numbers
   uint64_t seed;               // of random rounding
   Size piece;                  // how many elements are reduced together
   const Size* pieces;          // [tensor] and the end: how many pieces there are before it
   char* totals;                // [tensor], then [piece]: room for what is reduced
+  Size step_bytes;             // of how many steps a tensor has taken: that of a float or a double
 };
+
+// The number of the next step of a tensor.
+inline double next_step(const Table& table, Size t) {
+  if (table.step_bytes == sizeof(double)) return *static_cast<const double*>(table.steps[t]) + 1;
+  return *static_cast<const float*>(table.steps[t]) + 1.0f;
+}
+
+// Count a step of a tensor.
+inline void count_step(const Table& table, Size t) {
+  if (table.step_bytes == sizeof(double))
+    *static_cast<double*>(table.steps[t]) += 1;
+  else
+    *static_cast<float*>(table.steps[t]) += 1;
+}
 
 // Compute the numbers of all tensors: returns for how many the update is not valid.
 //
@@ -41,11 +56,11 @@ inline Size compute_numbers(const Table& table) {
   Numbers* const kept = reinterpret_cast<Numbers*>(table.kept);
   Size refused = 0;
   for (Size t = 0; t < table.count; ++t) {
-    const float step = *table.steps[t] + 1;
+    const double step = next_step(table, t);
     const Size count = table.starts[t + 1] - table.starts[t];
     const bool again = !Update::has_scalars && t > 0 && table.rows[t] == table.rows[t - 1] &&
                        (!Update::has_counts || count == table.starts[t] - table.starts[t - 1]) &&
-                       *table.steps[t - 1] + 1 == step;
+                       next_step(table, t - 1) == step;
     if (again) {
       kept[t] = kept[t - 1];
       table.served[t] = table.served[t - 1];
@@ -67,7 +82,7 @@ inline void finish_all(const Table& table) {
     void* first[operands];
     for (int k = 0; k < operands; ++k) first[k] = table.columns[k][t];
     Update::finish(first, reinterpret_cast<const Numbers*>(table.kept)[t]);
-    *table.steps[t] += 1;
+    count_step(table, t);
   }
 }
 

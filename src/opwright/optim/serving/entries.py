@@ -10,6 +10,7 @@ import torch
 
 from opwright.binding.environment import PLAIN_TYPES
 from opwright.optim.definition import STEP, Definition
+from opwright.optim.first_values import OF_STEPS
 from opwright.optim.kinds import MASTER, Kind, StateKind, split_numbers
 from opwright.optim.serving.parts import Specs, part_of, specs_of_parts
 from opwright.tracing.torch_hooks.spread import spec_of
@@ -128,7 +129,7 @@ def entry_of(
     )
     is_empty = 0 in sizes  # no kernel is valid for sizes of zero
     fits = specs is None or (kind.is_flat and 1 not in sizes)  # tables serve no sizes of one
-    known = all(t.dtype in _DTYPES for t in tensors.values()) and state[STEP].dtype is torch.float32
+    known = all(t.dtype in _DTYPES for t in tensors.values()) and state[STEP].dtype in OF_STEPS
     has_kernels = device.type == "cpu" or kind.is_flat  # those of GPUs are for tables
     served = plain and is_plain_memory and fits and known and has_kernels and not is_empty and _is_written_once(real)
     return Entry(param, state, number, group, tensors, kind, served, copied, specs, conjugated)

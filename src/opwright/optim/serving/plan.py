@@ -77,7 +77,7 @@ class Plan:
         self._composed: list[int] = []
         for position, entry in enumerate(self.entries):
             if entry.served and position not in shared:
-                alike = placed_alike(entry.specs), entry.param.device
+                alike = placed_alike(entry.specs), entry.param.device, entry.state[STEP].dtype
                 by_kind.setdefault((entry.kind, alike), []).append(position)
             else:
                 self._composed.append(position)

@@ -34,6 +34,7 @@ class _Layout(ctypes.Structure):
         ("piece", ctypes.c_int64),
         ("pieces", _ADDRESS),
         ("totals", _ADDRESS),
+        ("step_bytes", ctypes.c_int64),
     )
 
 
@@ -52,7 +53,7 @@ class TensorTable:
 
     Args:
         variant: The kernel.
-        entries: The parameters; their tensors keep their addresses, except gradients.
+        entries: The parameters, which count steps in one dtype; their tensors keep their addresses, except gradients.
     """
 
     def __init__(self, variant: TableVariant, entries: Sequence[Entry]) -> None:
@@ -80,6 +81,7 @@ class TensorTable:
             0,
             _PIECE,
             *(part.buffer_info()[0] for part in (self._pieces, self._totals)),
+            entries[0].state[STEP].element_size(),
         )
         self._address = ctypes.addressof(self._layout)
         self._device = entries[0].param.device

@@ -96,6 +96,25 @@ def test_what_must_see_torch_operations_sees_those_of_the_reference(quiet):
     assert operator.last_rung == ("cpp" if quiet else "composed")
 
 
+@pytest.mark.parametrize("built", [torch.float32, torch.float64], ids=str)
+def test_kernels_serve_under_the_default_dtype_that_they_were_built_under(built):
+    operator = PackagedOperator("mine::sometimes", sometimes, [variant(forward=torch.cos)], None, built)
+    x = torch.randn(3)
+    before = torch.get_default_dtype()
+    try:
+        for default in (torch.float32, torch.float64):
+            torch.set_default_dtype(default)
+            is_served = default is built
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                for _ in range(2):
+                    torch.testing.assert_close(operator(x, False), torch.cos(x) if is_served else torch.sin(x))
+            assert operator.last_rung == ("cpp" if is_served else "composed")
+            assert [one.filename for one in said] == [__file__] * (not is_served)
+    finally:
+        torch.set_default_dtype(before)
+
+
 def scaled(x: torch.Tensor, times: float) -> torch.Tensor:
     """Multiply."""
     return x * times

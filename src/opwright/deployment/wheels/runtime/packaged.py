@@ -176,10 +176,11 @@ class PackagedOperator:
         tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
         if is_overheard() or is_transformed() or not are_plain(tensors):
             return None
-        if torch.get_default_dtype() is not self._default_dtype:
-            return None
         device = tensors[0].device if tensors else _PROCESSOR
         if any(t.device != device or t.is_nested or t.numel() == 0 for t in tensors):
+            return None
+        if torch.get_default_dtype() is not self._default_dtype:
+            self._told.tell_default(self._default_dtype, stacklevel=4)
             return None
         if device.type == "cuda" and not (self._gpus is not None and self._gpus.serve(device.index)):
             return None

@@ -34,6 +34,20 @@ class Unserved:
         said = f"no kernel of {self._name} was built for ({', '.join(kind)}): the function runs as written"
         warnings.warn(f"{said}; build the package with samples like this call", RuntimeWarning, stacklevel + 1)
 
+    def tell_default(self, built: torch.dtype, stacklevel: int) -> None:
+        """Warn, once for each, of a call under another default dtype of torch than the kernels were built under.
+
+        Args:
+            built: What it was then.
+            stacklevel: How many calls above this one the user's is.
+        """
+        now, before = (str(dtype).removeprefix("torch.") for dtype in (torch.get_default_dtype(), built))
+        if (now,) in self._told:
+            return
+        self._told.add((now,))
+        said = f"no kernel of {self._name} was built for the default dtype {now}: the function runs as written"
+        warnings.warn(f"{said}; kernels serve under {before}, which it was then", RuntimeWarning, stacklevel + 1)
+
 
 def _described(argument: Any) -> str:
     if isinstance(argument, torch.Tensor):
