@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -13,6 +14,7 @@ import torch
 from opwright.api.operator import Operator
 from opwright.checking.accuracy import Comparison
 from opwright.settings import Settings
+from tests.binding.default_dtypes import default_dtype
 from tests.quiet_settings import quiet_settings
 from tests.random_program import RandomProgram, Sizes, random_program
 from tests.suite.built_together import build_together
@@ -100,11 +102,8 @@ def is_nothing_but_rounding(truth: torch.Tensor) -> bool:
 
 def in_float64(run: Callable[[], list[Tensors]]) -> list[Tensors]:
     """Run with numbers that promote to float64."""
-    torch.set_default_dtype(torch.float64)
-    try:
+    with default_dtype(torch.float64):
         return run()
-    finally:
-        torch.set_default_dtype(torch.float32)
 
 
 def other_sizes(program: RandomProgram, seed: int) -> Sizes:
@@ -121,8 +120,17 @@ def runs(program: RandomProgram, sizes: Sizes) -> bool:
     return True
 
 
-def check(seed: int, settings: Settings, *, resized: bool, twice: bool = False) -> None:
+def of_seed(seed: int, *, wide: bool) -> RandomProgram:
+    """A program; a wide one has inputs of double precision."""
     program = random_program(seed)
+    if not wide:
+        return program
+    inputs = (replace(each, dtype=torch.float64) if each.dtype.is_floating_point else each for each in program.inputs)
+    return replace(program, inputs=tuple(inputs))
+
+
+def check(seed: int, settings: Settings, *, resized: bool, twice: bool = False, wide: bool = False) -> None:
+    program = of_seed(seed, wide=wide)
     operator = Operator(program.function(), name=f"random_{seed}", settings=settings)
     try:
         assert_agrees(operator, program, program.sizes, seed, twice=twice)
@@ -135,21 +143,24 @@ def check(seed: int, settings: Settings, *, resized: bool, twice: bool = False) 
         raise
 
 
-def called(seed: int, settings: Settings, *, resized: bool, twice: bool = False) -> None:
+def called(seed: int, settings: Settings, *, resized: bool, twice: bool = False, wide: bool = False) -> None:
     """The calls of a check, without what they are compared with."""
-    program = random_program(seed)
+    program = of_seed(seed, wide=wide)
     operator = Operator(program.function(), name=f"random_{seed}", settings=settings)
     for sizes in (program.sizes, *([other_sizes(program, seed)] if resized else [])):
         outputs_and_gradients(operator, program.arguments(sizes, seed), twice=twice)
 
 
-def check_all(seeds: Iterable[int], *, optimized_every: int, resized_every: int, twice: bool = False) -> None:
+def check_all(
+    seeds: Iterable[int], *, optimized_every: int, resized_every: int, twice: bool = False, wide_every: int = 0
+) -> None:
     """Check programs whose kernels are built together."""
     cases = {
         seed: {
             "settings": quiet_settings(optimized=seed % optimized_every == 0),
             "resized": seed % resized_every == 0,
             "twice": twice,
+            "wide": wide_every > 0 and seed % wide_every == 0,
         }
         for seed in seeds
     }
@@ -176,6 +187,14 @@ def test_many_random_programs(block: int) -> None:
 @pytest.mark.parametrize("block", range(50))
 def test_second_derivatives_of_random_programs(block: int) -> None:
     check_all(range(block * 10 + 8000, block * 10 + 8010), optimized_every=1, resized_every=2, twice=True)
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("block", mostly_at_night(range(100), by_day=(7,)))
+def test_random_programs_under_float64_as_default(block: int) -> None:
+    with default_dtype(torch.float64):
+        seeds = range(block * 10 + 11000, block * 10 + 11010)
+        check_all(seeds, optimized_every=20, resized_every=4, twice=block % 3 == 0, wide_every=2)
 
 
 def test_comparison_notices_a_wrong_kernel() -> None:

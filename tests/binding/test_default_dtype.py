@@ -220,6 +220,20 @@ def test_structures_and_arguments_that_change() -> None:
                 assert advanced.last_rung == of_a_list.last_rung == "cpp"
 
 
+@opwright.operator(name="default_of_a_number")
+def of_a_number(n: Tensor, x: Tensor, scale: float, times: int) -> Tensor:
+    return torch.sin(x) * scale + n * scale + n / times
+
+
+def test_numbers_that_change() -> None:
+    for default in (*BOTH, torch.float32):
+        with default_dtype(default):
+            n, x = (tensor.detach() for tensor in given(torch.float32))
+            for scale, times in ((0.1, 3), (0.3, 7), (0.7, 5)):
+                torch.testing.assert_close(of_a_number(n, x, scale, times), of_a_number.reference(n, x, scale, times))
+                assert of_a_number.last_rung == "cpp"
+
+
 TABLE = torch.tensor([1, 2, 3])
 
 
