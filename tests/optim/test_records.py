@@ -72,7 +72,7 @@ def test_what_is_read_outside_is_part_of_a_record(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_no_text_tells_is_derived_in_every_process(monkeypatch: pytest.MonkeyPatch, underivable: Any) -> None:
-    monkeypatch.setattr(states, "_digest", lambda _: None)
+    monkeypatch.setattr(states, "_digest", lambda *_: None)
     cls = opwright.optimizer()(reading_a_number)
     train(in_another_process(cls)(parameters(SHAPES)), 1)
     underivable()
