@@ -83,6 +83,7 @@ CALLS = {
     "in place": (scaled_in_place, lambda f: (f(x := X.clone()), x)[1]),
     "operator in an operator": (of_another, lambda f: f(X)),
     "dispatcher": (scaled, lambda f: getattr(f, "overload", f)(X)),
+    "function rung": (scaled, lambda f: f.on("function")(X) if hasattr(f, "on") else f(X)),
 }
 
 
