@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copyreg
 import gc
+import logging
 import sys
 import types
 from collections import OrderedDict, deque
@@ -69,7 +70,7 @@ class World:
         def walk(guard: Guard, parent: Any) -> None:
             with contextlib.suppress(Exception):
                 value = _FETCHES[guard.fetch](parent, guard.key)
-                is_of_others = isinstance(value, type) and not self.is_own(value)
+                is_of_others = isinstance(value, type | logging.Logger) and not self.is_own(value)
                 for each in (value, *(() if is_of_others else _behind(value))):
                     if self.is_own(each) or each is torch.Tensor:
                         found.setdefault(id(each), each)

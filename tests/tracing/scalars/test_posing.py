@@ -99,7 +99,10 @@ def test_every_question_is_answered_as_in_a_call(question: str, route: str, valu
             raise ValueError(f"{answer}, in a call {expected}")
         return x * k * n
 
-    trace(reference, SPECS)
+    try:
+        trace(reference, SPECS)
+    except NumberNeeded:  # an attribute of a number that varies, which is one number for each kernel then
+        assert (question, value) == ("hasattr", "int")
 
 
 def of_type(value: Any) -> object:
