@@ -57,7 +57,8 @@ class Work:
 def measured_limits() -> Limits:
     """Measure the machine, which takes a second or two."""
     source, target = torch.ones(_LARGE, dtype=torch.float32), torch.empty(_LARGE, dtype=torch.float32)
-    left, right, product = (torch.randn(_SQUARE, _SQUARE, dtype=torch.float32) for _ in range(3))
+    left, right = (torch.randn(_SQUARE, _SQUARE, dtype=torch.float32) for _ in range(2))
+    product = torch.empty_like(left)
     thunks = {"copy": lambda: target.copy_(source), "product": lambda: torch.mm(left, right, out=product)}
     timings = interleave(thunks, plan=_PLAN)
     return Limits(2 * source.nbytes / timings["copy"].low_us * 1e6, 2 * _SQUARE**3 / timings["product"].low_us * 1e6)

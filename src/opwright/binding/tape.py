@@ -134,8 +134,7 @@ class Tape:
         plan = self._narrowed[key]
         if not plan.gradients:
             return [None] * len(wanted)
-        constants = variant.constants
-        every = [constants.get(position, argument) for position, argument in enumerate(arguments)]
+        every = _with_constants(variant, arguments)
         flowing = [cotangent for cotangent in cotangents if cotangent is not None]
         found = differentiated(variant, every, flowing, intermediates, plan)
         if not (torch.is_grad_enabled() or is_transformed() or plan.numbers or plan.needs_row_major):
@@ -161,10 +160,11 @@ class Tape:
             wanted: Positions of the arguments.
         """
         variant = self.variants[number]
-        every = [variant.constants.get(position, argument) for position, argument in enumerate(arguments)]
         pairs = zip(variant.plan.tangents, cotangents, strict=True)
         flowing = {position: cotangent for position, cotangent in pairs if cotangent is not None}
-        return variant.differentiate.cut(every, flowing, variant.plan, at, wanted, self.native.Cut)
+        return variant.differentiate.cut(
+            _with_constants(variant, arguments), flowing, variant.plan, at, wanted, self.native.Cut
+        )
 
     def _know(self, variant: Variant, plan: Plan, wanted: tuple[int, ...], given: Sequence[Any]) -> None:
         """Have C++ run the next pass like this one, if it can."""
@@ -319,6 +319,11 @@ def _route(
         number=number,
         passes=passes,
     )
+
+
+def _with_constants(variant: Variant, arguments: Sequence[Any]) -> list[Any]:
+    """The arguments of a call, with the constants of a variant where there is None."""
+    return [variant.constants.get(position, argument) for position, argument in enumerate(arguments)]
 
 
 def _feeding(plan: Plan) -> list[tuple[int, list[int]]]:

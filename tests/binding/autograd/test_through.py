@@ -289,6 +289,66 @@ def test_random_numbers_are_drawn_again():
             assert_like_eager(ours, found[0])
 
 
+def scaled(x, k):
+    h = torch.tanh(x)
+    return h, (h * k).sin()
+
+
+def shared_along(x, dim):
+    h = x.exp()
+    return h, torch.softmax(h, dim)
+
+
+def above(x, bound):
+    h = x.sin()
+    return h, h.clamp(min=bound) * h
+
+
+def of_settings(x, settings):
+    h = x.cos()
+    return h, h * settings["scale"] + settings["shift"]
+
+
+NUMBERS = (
+    (scaled, (2.0, 3.0, 3.0, 0.0, 5, 6, 6, -1.5)),
+    (shared_along, (0, 1, 1, -1, 0)),
+    (above, (0.1, 0.2, 0.3, -0.2)),
+    (of_settings, ({"scale": 2.0, "shift": 1.0}, {"scale": 3.0, "shift": 1.0}, {"scale": 3.0, "shift": 2.0})),
+)
+
+
+@pytest.mark.parametrize(("function", "values"), NUMBERS)
+def test_numbers_that_change(function, values):
+    operator = opwright.operator(function)
+    for value in values:
+        seen = []
+        for called in (function, operator):
+            x = torch.linspace(-0.5, 1.5, 8, dtype=torch.double).reshape(2, 4).requires_grad_()
+            seen.append([*retain(called(x, value), [x]), *change(called(x, value), [x])])
+        assert_like_eager(seen[1], seen[0])
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = 2.0
+
+    def forward(self, x):
+        h = x.tanh()
+        return h, (h * self.scale).sin()
+
+
+def test_a_number_of_a_module_that_changes():
+    module = Scaled()
+    served = opwright.module(module)
+    for module.scale in (2.0, 3.0, 3.0, 4.0):
+        seen = []
+        for called in (module, served):
+            x = torch.linspace(-0.5, 1.5, 8, dtype=torch.double).requires_grad_()
+            seen.append(retain(called(x), [x]))
+        assert_like_eager(seen[1], seen[0])
+
+
 def test_a_batch_of_gradients():
     operator = opwright.operator(hidden)
     basis = torch.eye(8, dtype=torch.double).reshape(8, 2, 4)

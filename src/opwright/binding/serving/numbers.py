@@ -81,9 +81,11 @@ class Numbers:
             needed: By position, whether only the current value is needed.
         """
         for position, only_here in needed.items():
-            place = self._places[type(arguments[position])][position]
+            place, value = self._places[type(arguments[position])][position], arguments[position]
+            if place.settled or (only_here and value in place.apart):
+                continue
             if only_here:
-                place.apart.add(arguments[position])
+                place.apart.add(value)
             else:
                 place.settled = True
             self.version += 1
@@ -161,6 +163,12 @@ def constants_of(arguments: Sequence[Any]) -> Key:
 def numbers_in(arguments: Sequence[Any]) -> tuple[int, ...]:
     """Positions of the tensors that stand for Python numbers."""
     return arguments.numbers if isinstance(arguments, Leaves) else ()
+
+
+def as_called(arguments: Sequence[Any]) -> list[Any]:
+    """The arguments with Python numbers in place of the tensors that stand for them."""
+    numbers = numbers_in(arguments)
+    return [value.item() if position in numbers else value for position, value in enumerate(arguments)]
 
 
 def needed_in(arguments: Sequence[Any], refusal: Exception, names: Sequence[str]) -> dict[int, bool]:

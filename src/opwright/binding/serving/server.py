@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -294,7 +294,7 @@ class Server(RemembersRung):
             arguments, constants = prepared
             way, recording = self._way(arguments, constants, gradients)
             try:
-                result = self._run_added(variants, arguments, way, recording, pinned=pinned)
+                result = self._run_added(variants, arguments, way, recording, needed, pinned=pinned)
                 self._numbers.settle(args, needed)
                 return result
             except (OutsideMoved, RanMore, LeftToFunction, StillBuilding):
@@ -305,9 +305,8 @@ class Server(RemembersRung):
                 needed |= needed_in(arguments, refusal, self._names)
                 if way in variants.by_call:  # but not for these values
                     needed = {position: True for position, only_here in needed.items() if only_here}
-                    prepared = args, constants_of(args)
                     break
-        result = self._serve_as_given(variants, args, prepared[1], pinned=pinned, gradients=gradients)
+        result = self._serve_as_given(variants, args, needed, pinned=pinned, gradients=gradients)
         if self.last_rung != "composed":
             self._numbers.settle(args, needed)
         return result
@@ -319,12 +318,12 @@ class Server(RemembersRung):
         return (mask if recording else (), constants), recording
 
     def _serve_as_given(
-        self, variants: Variants, args: Sequence[Any], constants: Key, *, pinned: bool, gradients: bool
+        self, variants: Variants, args: Sequence[Any], needed: Mapping[int, bool], *, pinned: bool, gradients: bool
     ) -> Any:
-        way, recording = self._way(args, constants, gradients)
+        way, recording = self._way(args, constants_of(args), gradients)
         is_for_good = True
         try:
-            return self._run_added(variants, args, way, recording, pinned=pinned)
+            return self._run_added(variants, args, way, recording, needed, pinned=pinned)
         except (UnsupportedReturn, UndeclaredMutation, OutsideMoved, RanMore, LeftToFunction, StillBuilding):
             raise
         except TracingFailed as failure:
@@ -347,37 +346,37 @@ class Server(RemembersRung):
             variants.leave(args, self._settings)
         return result
 
-    def _run_added(self, variants: Variants, args: Sequence[Any], way: Key, recording: bool, *, pinned: bool) -> Any:
+    def _run_added(
+        self,
+        variants: Variants,
+        args: Sequence[Any],
+        way: Key,
+        recording: bool,
+        needed: Mapping[int, bool],
+        *,
+        pinned: bool,
+    ) -> Any:
         """Run kernels, found on disk or derived if necessary; raises Declined if the guards of a derived one fail."""
+
+        def derive() -> Plan:
+            examine(backend_for(args, self._settings), self._settings)  # before the work of tracing
+            return self._derive(args, recording, variants.state)
+
         run = self._run if recording else self._run_forward
         derived = False
         while True:
             tried = variants.by_call.get(way, ())
             try:
-                if recording and tried and (found := run_in_cpp(variants, args, pinned=pinned)) is not NotImplemented:
-                    self.last_rung = variants.rung or tried[0].rung
-                    return found
+                if recording and tried:
+                    found = run_in_cpp(variants, args, self._numbers, needed, pinned=pinned)
+                    if found is not NotImplemented:
+                        self.last_rung = variants.rung or tried[0].rung
+                        return found
                 return run(variants, args, way[1])
             except Declined:
                 if derived:
                     raise
-            derived = self._add_variant(variants, args, way, tried, recording, pinned=pinned)
-
-    def _add_variant(
-        self,
-        variants: Variants,
-        args: Sequence[Any],
-        way: Key,
-        tried: Sequence[Variant],
-        recording: bool,
-        *,
-        pinned: bool,
-    ) -> bool:
-        def derive() -> Plan:
-            examine(backend_for(args, self._settings), self._settings)  # before the work of tracing
-            return self._derive(args, recording, variants.state)
-
-        return variants.add(way, args, tried, self._settings, derive, pinned=pinned)
+            derived = variants.add(way, args, tried, self._settings, derive, pinned=pinned)
 
     def is_ordinary(self, args: Sequence[Any]) -> bool:
         """Whether kernels may serve: no active mode, plain nonempty tensors, and constants."""

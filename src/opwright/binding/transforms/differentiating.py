@@ -31,8 +31,7 @@ class Differentiating:
         Raises:
             OutsideChanged: If something that the function reads outside has changed since the call.
         """
-        self._state.ensure_same()
-        given = [value.item() if p in plan.numbers else value for p, value in enumerate(arguments)]
+        given = self._given(arguments, plan)
         found = self._transforms.backward_of(plan)(*plan.laid_out([*given, *values]))
         return (found,) if isinstance(found, torch.Tensor) else found
 
@@ -50,12 +49,16 @@ class Differentiating:
         Raises:
             OutsideChanged: As above.
         """
-        self._state.ensure_same()
-        given = [value.item() if p in plan.numbers else value for p, value in enumerate(arguments)]
+        given = self._given(arguments, plan)
         places = plan.result.places
         flowing = {places[position]: cotangent for position, cotangent in cotangents.items()}
         where = [places[position] for position in at]
         return cut_gradients(self._transforms.reference, given, plan.gradients, flowing, where, wanted, cut)
+
+    def _given(self, arguments: Sequence[Any], plan: Plan) -> list[Any]:
+        """The arguments as the function takes them, if nothing that it reads outside has changed."""
+        self._state.ensure_same()
+        return [value.item() if p in plan.numbers else value for p, value in enumerate(arguments)]
 
     def runs_of(self, plan: Plan) -> Any:
         """The tape in C++ of the operator of a plan's gradients; None if there is none for this state."""
