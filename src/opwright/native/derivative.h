@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "compiled.h"
-#include "cuts.h"
 #include "differentiable.h"
 #include "draws.h"
 #include "node.h"
+#include "passing.h"
 #include "quiet.h"
 #include "route.h"
 
@@ -74,18 +74,16 @@ class Derivative : public KeepingNode {
 
   variable_list apply(variable_list&& cotangents) override {
     variable_list gradients(num_outputs());
+    const Passing before = route().feeding.empty() ? Passing() : before_.take();
     const Positions used = used_of(route().tangents, cotangents);
     if (used.empty()) return gradients;
     const Arguments tangents = cotangents_of(route().tangents, cotangents);
     begin_pass(tangents);
-    if (!route().feeding.empty()) {
-      const Positions at = cuts_.take();
-      if (!at.empty()) {
-        const Positions asked = wanted();
-        const variable_list found = asked.empty() ? variable_list() : flowing(at, tangents, asked);
-        for (size_t k = 0; k < found.size(); ++k) gradients[asked[k]] = found[k];
-        return gradients;
-      }
+    if (const Positions& at = before.cut(name()); !at.empty()) {
+      const Positions asked = wanted();
+      const variable_list found = asked.empty() ? variable_list() : flowing(before.kept, at, tangents, asked);
+      for (size_t k = 0; k < found.size(); ++k) gradients[asked[k]] = found[k];
+      return gradients;
     }
     const bool is_last = !is_followed(tangents);
     const bool are_all_used = used.size() == tangents.size();  // the kernel has no zeros: zero times infinity is not zero
@@ -96,14 +94,21 @@ class Derivative : public KeepingNode {
     return gradients;
   }
 
-  // Some outputs get the gradients that flow to them from others: in this backward pass, the others' flow no further.
-  void cut_at(const Positions& outputs) { cuts_.add(outputs); }
-
-  // What flows to these outputs from another one that is computed from them.
-  variable_list flowing_to(const Positions& outputs, int64_t from, const at::Tensor& cotangent) {
-    variable_list cotangents(num_inputs());
-    cotangents[from] = cotangent;
-    return flowing(outputs, cotangents_of(route().tangents, cotangents), {});
+  // The gradient of an output passes on. What of it flows to the outputs that this one is computed from, undefined where
+  // nobody looks: there it flows on to the arguments, and elsewhere not.
+  variable_list flowing_from(const Node& node, const Fed& fed, const at::Tensor& cotangent) {
+    Passing alone;
+    Passing& passing = is_run(*this) ? before_.now() : alone;
+    const Positions at = passing.cut_of(node, fed);
+    passing.add(node, fed, at);
+    if (at.empty()) return {};
+    if (passing.kept.empty()) passing.kept = unpack();
+    variable_list cotangents(num_inputs()), gradients(fed.from.size());
+    cotangents[fed.output] = cotangent;
+    const variable_list found = flowing(passing.kept, at, cotangents_of(route().tangents, cotangents), {});
+    for (size_t k = 0, next = 0; next < at.size(); ++k)
+      if (fed.from[k] == at[next]) gradients[k] = found[next++];
+    return gradients;
   }
 
   // What other outputs need stays: in eager they have nodes of their own.
@@ -223,8 +228,7 @@ class Derivative : public KeepingNode {
   }
 
   // What flows from the outputs to arguments, or if none are asked for, to the outputs where it is cut.
-  variable_list flowing(const Positions& at, const Arguments& tangents, const Positions& wanted) {
-    const Arguments kept = unpack();
+  variable_list flowing(const Arguments& kept, const Positions& at, const Arguments& tangents, const Positions& wanted) {
     const std::optional<GeneratorState> from = drawn_from(drawn_);
     const DrawnAgain draws(from ? &*from : nullptr);
     return differentiate_.cut(kept, described_, tangents, at, wanted);
@@ -260,8 +264,8 @@ class Derivative : public KeepingNode {
   std::vector<Described> described_;  // the arguments; empty if all of them are kept
   // By tangents, of the passes that have freed what they need, and of the one under way; all, if none of ours is.
   uint64_t passed_ = 0, passing_ = ~uint64_t{0};
-  Cuts cuts_;
-  Arguments drawn_;                   // one, or none: where random numbers were drawn from
+  PassingByPass before_;
+  Arguments drawn_;  // one, or none: where random numbers were drawn from
 };
 
 }  // namespace opwright

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import register_multi_grad_hook
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 from torch.utils.hooks import RemovableHandle
 
 import opwright
@@ -219,6 +220,87 @@ def outcome(way: Callable[..., Values], function: Callable[..., Sequence[Tensor]
     return way(function(*leaves), leaves)
 
 
+IN_CHECKPOINTS = (retain, watch, change, stop_at_one, watch_together, ask_for_all, ask_below)
+
+
+@pytest.mark.parametrize("function", mostly_at_night(FUNCTIONS, BY_DAY))
+def test_checkpoints(function):
+    def checkpointed(called: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *given: checkpoint(called, *given, use_reentrant=False)
+
+    operator = opwright.operator(function)
+    for way in IN_CHECKPOINTS:
+        expected = outcome(way, checkpointed(function))
+        for _ in range(2):
+            assert_like_eager(outcome(way, checkpointed(operator)), expected)
+
+
+def test_hooks_of_nodes_look():
+    def by_nodes(outputs: Sequence[Tensor], leaves: Sequence[Tensor]) -> Values:
+        seen: Values = []
+        node = outputs[1].grad_fn
+        node.register_prehook(lambda grads: (grads[0] * 3,))
+        node.register_hook(lambda _, grads: seen.append(grads[0].clone()))
+        total_of(outputs, [0, 2]).backward()
+        return [*seen, *grads(leaves)]
+
+    operator = opwright.operator(chain)
+    for _ in range(2):
+        assert_like_eager(outcome(by_nodes, operator), outcome(by_nodes, chain))
+
+
+def feeding_of(function: Callable[..., Any]) -> Sequence[Sequence[int]]:
+    def of_tensors(x: Tensor, w: Tensor) -> Any:
+        return function(x, w)
+
+    operator = opwright.operator(of_tensors)
+    operator(*leaves_of())
+    feeding: Sequence[Sequence[int]] = operator._variants.now().plans()[0].feeding
+    return feeding
+
+
+def of_late_hooks(seed: int, feeding: Sequence[Sequence[int]]) -> Callable[..., Values]:
+    """Hooks that register one of an output that theirs is computed from, or remove it."""
+    pairs = [(output, below) for output, others in enumerate(feeding) for below in others]
+
+    def observe(outputs: Sequence[Tensor], leaves: Sequence[Tensor]) -> Values:
+        choose = random.Random(seed)
+        seen: dict[int, Values] = {position: [] for position in range(len(outputs))}
+
+        def watch(position: int) -> None:
+            hook(outputs[position], lambda grad: (seen[position].append(grad.clone()), grad * 3)[1])
+
+        for output, below in choose.sample(pairs, choose.randint(1, min(2, len(pairs)))):
+            if choose.random() < 0.5:
+                hook(outputs[output], lambda _, below=below: watch(below))
+            else:
+                early = hook(outputs[below], torch.zeros_like)
+                hook(outputs[output], lambda _, early=early: early.remove())
+        total_of(outputs).backward()
+        return [*(each for one in seen.values() for each in one), *grads(leaves)]
+
+    return observe
+
+
+LATE = 60
+
+
+@pytest.mark.parametrize("function", mostly_at_night(FUNCTIONS, BY_DAY))
+def test_hooks_that_are_registered_on_the_way_see_everything_or_raise(function):
+    operator, feeding = opwright.operator(function), feeding_of(function)
+    alike = 0
+    for seed in range(LATE):
+        way = of_late_hooks(seed, feeding)
+        try:
+            found = outcome(way, operator)
+        except RuntimeError as error:
+            assert "in the middle of a backward pass" in str(error)
+        else:
+            assert_like_eager(found, outcome(way, function))
+            alike += 1
+    assert LATE // 4 < alike
+
+
 @pytest.mark.parametrize("function", mostly_at_night(FUNCTIONS, BY_DAY))
 def test_gradients_are_seen_on_the_way(function):
     operator = opwright.operator(function)
@@ -229,14 +311,9 @@ def test_gradients_are_seen_on_the_way(function):
 
 
 def test_what_others_are_computed_from_is_in_the_plan():
-    def feeding(function):
-        operator = opwright.operator(function)
-        operator(*leaves_of())
-        return operator._variants.now().plans()[0].feeding
-
-    assert feeding(hidden) == ((), (0,))
-    assert feeding(chain) == ((), (0,), (0, 1))
-    assert feeding(parts_of_a_chunk) == ((), (), (0,))
+    assert feeding_of(hidden) == ((), (0,))
+    assert feeding_of(chain) == ((), (0,), (0, 1))
+    assert feeding_of(parts_of_a_chunk) == ((), (), (0,))
 
 
 class Model(nn.Module):
