@@ -12,6 +12,7 @@ from torch import Tensor
 import opwright
 from opwright.binding.variants.states import OutsideChanged
 from tests.binding.default_dtypes import FUNCTIONS, default_dtype
+from tests.suite.nights import mostly_at_night
 
 BOTH = (torch.float32, torch.float64)
 pytestmark = pytest.mark.built_together
@@ -43,8 +44,15 @@ def assert_same(found: Sequence[Tensor], expected: Sequence[Tensor], *dtypes: to
     torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
-@pytest.mark.parametrize("dtype", BOTH, ids=str)
+CASES = [(function, dtype) for dtype in BOTH for function in FUNCTIONS]
+BY_DAY = [(function, BOTH[place % 2]) for place, function in enumerate(FUNCTIONS) if place % 3 == 0]
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype"),
+    mostly_at_night(CASES, BY_DAY),
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
 def test_results_are_those_of_the_function_under_each(function: Callable[..., Any], dtype: torch.dtype) -> None:
     operator = opwright.operator(function, name=f"default_{function.__name__}_{str(dtype).removeprefix('torch.')}")
     for default in (*BOTH, torch.float32, torch.float64):

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 import opwright
+from tests.suite.nights import mostly_at_night
 
 pytestmark = [pytest.mark.falls_back]
 
@@ -125,8 +126,14 @@ def given(function: Callable[..., Any], mode: str, requires_grad: bool) -> Any:
     return flags, [result.detach() for result in results], gradients
 
 
-@pytest.mark.parametrize("first", [0, 1, 3], ids=["none required", "recording", "not recording"])
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+CASES = [(function, first) for function in FUNCTIONS for first in (0, 1, 3)]
+
+
+@pytest.mark.parametrize(
+    ("function", "first"),
+    mostly_at_night(CASES, by_day=CASES[::4]),
+    ids=lambda value: getattr(value, "__name__", f"from {value}"),
+)
 def test_results_are_the_function_s_whatever_was_called_before(function: Callable[..., Any], first: int) -> None:
     def reference(x: Tensor) -> Any:
         return function(x)

@@ -60,7 +60,7 @@ def differs(got, wanted):
     return not torch.allclose(got, wanted, tolerance, tolerance * max(scale, 1.0), equal_nan=True)
 
 
-@pytest.mark.parametrize("seed", mostly_at_night(range(60), by_day=4))
+@pytest.mark.parametrize("seed", mostly_at_night(range(60), by_day=[0]))
 def test_values_and_gradients(seed):
     f, choose = function_of(seed)
     operator = Operator(f, name=f"angles_{seed}", settings=quiet_settings())

@@ -20,6 +20,7 @@ from opwright.toolchain.gpu.nvrtc import find_nvrtc
 from tests.deployment.wheels.conftest import OPERATORS, PACKAGE, built, installed, judged, unpacked
 from tests.keeping_compiler import keeping_compiler
 from tests.quick_compiler import OPTIMIZING_NOTHING
+from tests.suite.nights import mostly_at_night
 from tests.suite.warm_python import run
 
 CELLS = ("cell", "cell, strided", "cell, float64", "cell, empty")
@@ -101,7 +102,7 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.parametrize("default", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("default", mostly_at_night([torch.float64, torch.float32], by_day=1), ids=str)
 def test_kernels_are_for_the_default_dtype_that_they_were_built_under(default, tmp_path):
     sample = opwright.Sample((torch.arange(4), torch.ones(4, dtype=torch.float64)))
     compiler = keeping_compiler(OPTIMIZING_NOTHING)

@@ -12,6 +12,7 @@ import torch
 import opwright.optim
 from opwright.optim.serving import buckets, plan
 from tests.optim.trained import MATRICES, parameters, train
+from tests.suite.nights import mostly_at_night
 
 DTYPES = (torch.float64, torch.bfloat16, torch.float16)
 HYPER: dict[str, dict[str, Any]] = {
@@ -28,6 +29,7 @@ HYPER: dict[str, dict[str, Any]] = {
     "Adafactor": {},
     "Muon": {},
 }  # fmt: skip
+BY_DAY = ("ASGD", "NAdam", "Adam", "Muon")
 SHAPES = ((3, 4), ())
 
 
@@ -52,8 +54,8 @@ def states_of(optimizer: Any) -> list[dict[str, torch.Tensor]]:
     return [optimizer.state[param] for param in optimizer.param_groups[0]["params"]]
 
 
-@pytest.mark.parametrize("own", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("name", HYPER)
+@pytest.mark.parametrize("own", mostly_at_night([torch.float32, torch.float64], by_day=1), ids=str)
+@pytest.mark.parametrize("name", mostly_at_night(HYPER, BY_DAY))
 def test_steps_are_those_of_torch(
     name: str, own: torch.dtype, default: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
