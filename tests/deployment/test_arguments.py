@@ -1,9 +1,14 @@
 """Operators with arguments of every kind, in every format: right, or one sentence."""
 
+import json
+
 import pytest
 import torch
+from torch import nn
 
 import opwright
+from opwright.deployment.programs.export import export
+from opwright.deployment.programs.settled import READ_IN_CPP, with_settled_arguments
 from opwright.errors import DeploymentUnsupported
 
 _FORMS = [("aoti", None), ("torchscript", None), ("onnx", "function"), ("onnx", "decomposed"), ("onnx", "custom")]
@@ -70,17 +75,77 @@ def test_defaults_and_keywords_are_right(tmp_path, to, form):
     assert written.check().passed
 
 
+@opwright.operator(name="deployed::scaled")
+def scaled(
+    x: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    *,
+    gain: float | None = None,
+    kind: str = "tanh",
+) -> torch.Tensor:
+    y = x.tanh() if kind == "tanh" else x.sigmoid()
+    y = y if weight is None else y * weight
+    y = y if bias is None else y + bias
+    return y if gain is None else y * gain
+
+
+@opwright.operator(name="deployed::shifted")
+def shifted(x: torch.Tensor, by: torch.Tensor | None) -> torch.Tensor:
+    return x if by is None else x.cos() + by
+
+
+class Scaled(nn.Module):
+    """The same operator with some of its arguments here and others there, and its gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.linspace(0.5, 2, 4)), nn.Parameter(torch.linspace(-1, 1, 4))
+
+    def forward(self, x):
+        both = shifted(scaled(x, self.weight, self.bias, gain=0.5), self.bias)
+        (slope,) = torch.autograd.grad(scaled(x, bias=self.bias, kind="sigmoid").sum(), x)
+        return both + scaled(x, self.weight), slope
+
+
+_COLUMNS = {"x": {0: torch.export.Dim("rows", min=1)}}
+
+
 @pytest.mark.nightly
-@pytest.mark.seconds(60)
-@pytest.mark.parametrize("form", ["function", "decomposed", "custom"])
-def test_words_and_optional_numbers_are_for_onnx(tmp_path, form):
-    assert opwright.deploy(of_words, (_X,), to="onnx", at=tmp_path / "out", operators=form).check().passed
+@pytest.mark.seconds(120)
+@pytest.mark.parametrize(("to", "form"), _FORMS)
+def test_words_and_optional_numbers_are_right(tmp_path, to, form):
+    assert opwright.deploy(of_words, (_X,), to=to, at=tmp_path / "out", operators=form).check().passed
 
 
-@pytest.mark.parametrize("to", ["aoti", "torchscript"])
-def test_words_are_refused_where_cpp_passes_none(tmp_path, to):
-    sentence = r"test_arguments.py:\d+: deployed::worded has parameters of type float\?, str"
-    with pytest.raises(DeploymentUnsupported, match=sentence) as refused:
-        opwright.deploy(of_words, (_X,), to=to, at=tmp_path / "out")
+@pytest.mark.nightly
+@pytest.mark.seconds(120)
+@pytest.mark.parametrize(("to", "direct"), [("aoti", False), ("aoti", True), ("torchscript", False)])
+def test_optional_tensors_have_kernels(tmp_path, to, direct):
+    x = _X.clone().requires_grad_()
+    written = opwright.deploy(Scaled(), (x,), to=to, at=tmp_path / "out", dynamic_shapes=_COLUMNS, direct=direct)
+    assert written.check().passed
+    operators = json.loads((tmp_path / "out" / "deployment.json").read_text())["operators"]
+    assert any(name.startswith("deployed::scaled_without_bias_gain") for name in operators)
+
+
+def test_what_a_program_says_of_a_call_is_no_parameter():
+    exported = with_settled_arguments(export(Scaled(), (_X.clone().requires_grad_(),), _COLUMNS))
+    types = {call.operator.name: [p.type for p in call.signature.parameters] for call in exported.calls}
+    assert all(READ_IN_CPP.issuperset(each) for each in types.values())
+    assert sorted(map(len, types.values())) == [2, 2, 2, 3, 4]
+    found = exported.program.module()(_X.clone().requires_grad_())
+    torch.testing.assert_close(found, exported.expected)
+
+
+def test_words_of_a_scripted_model_are_refused(tmp_path):
+    model = torch.jit.script(Worded())
+    with pytest.raises(DeploymentUnsupported, match="deployed::worded has parameters of type float\\?, str") as refused:
+        opwright.deploy(model, (_X,), to="torchscript", at=tmp_path / "out")
     assert refused.value.hint
     assert not list(tmp_path.iterdir())
+
+
+class Worded(nn.Module):
+    def forward(self, x):
+        return worded(x, "tanh")

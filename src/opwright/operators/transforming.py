@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from opwright.binding.transforms.family import Family
@@ -51,3 +51,12 @@ class Transforming(Generic[Member]):
             UnsupportedParameter: If a name is not a tensor parameter.
         """
         return self._family.batched(tensor_positions(self.reference, self._signature, names), randomness)
+
+    def bound_to(self, values: Mapping[int, Any], outputs: int) -> Member:
+        """The operator of the other arguments, none of which may be None.
+
+        Args:
+            values: By the position of their parameter.
+            outputs: How many tensors it returns.
+        """
+        return self._family.bound(values, outputs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from inspect import Parameter
 from typing import Any, Generic, TypeVar
@@ -15,6 +15,7 @@ from opwright.binding.functional import FunctionalReference
 from opwright.binding.variants.states import State
 from opwright.derivation.backward import backward_reference, backward_signature, value_names
 from opwright.derivation.batched import Randomness, batched_reference, batched_signature
+from opwright.derivation.bound import bound_reference, bound_signature
 from opwright.derivation.forward import jvp_reference, jvp_signature
 from opwright.toolchain.process.forks import Lock
 from opwright.tracing.interface.flatten import FlatReference, Leaves, flat_signature, leaves_of
@@ -121,6 +122,20 @@ class Family(Generic[Member]):
             return self._member(reference, name, batched_signature(self._signature), f"{name} {randomness}")
 
         return self._relative(("vmap", positions, randomness), made)
+
+    def bound(self, values: Mapping[int, Any], outputs: int) -> Member:
+        """The operator of the other arguments, which returns so many tensors."""
+        texts = tuple((position, repr(values[position])) for position in sorted(values))
+
+        def made() -> Member:
+            left_out = [position for position, value in values.items() if value is None]
+            name = self._called("without" if left_out else "given", left_out)
+            if len(left_out) < len(values):
+                name += f"_{hashlib.sha256(repr(texts).encode()).hexdigest()[:8]}"
+            reference = bound_reference(self._reference, len(self._names), values)
+            return self._member(reference, name, bound_signature(self._signature, values, outputs), f"bound {texts}")
+
+        return self._relative(("bound", texts), made)
 
     def _called(self, transform: str, positions: Sequence[int]) -> str:
         return _bounded("_".join([self._name, transform, *[self._names[position] for position in positions]]))

@@ -11,6 +11,7 @@ from opwright.deployment.aoti.package import write_package
 from opwright.deployment.library.build import build_library
 from opwright.deployment.library.planned import plan_library
 from opwright.deployment.programs.exported import Exported
+from opwright.deployment.programs.settled import with_settled_arguments
 from opwright.deployment.programs.target import Checked, Options, Target
 from opwright.deployment.runner.files import write_program
 from opwright.deployment.runner.main_source import Model
@@ -35,6 +36,7 @@ class Model {
 
 
 def _write(exported: Exported, folder: Path, options: Options) -> dict[str, Any]:
+    exported = with_settled_arguments(exported)
     planned = plan_library(exported, shims=options.direct)
     # AOTInductor runs one compiler at a time, and another core may be free.
     build = partial(build_library, planned, folder, options.settings)

@@ -14,6 +14,7 @@ from opwright.deployment.library.references import emit_references
 from opwright.deployment.library.registration import LibraryOperator, emit_library
 from opwright.deployment.programs.calls import place_of_node
 from opwright.deployment.programs.exported import Exported, OperatorCall
+from opwright.deployment.programs.settled import READ_IN_CPP
 from opwright.deployment.wheels.planned import PlannedVariant, Serving, packaged_kernel, plan_call
 from opwright.errors import DeploymentUnsupported, NoKernel, UntraceableReference
 from opwright.toolchain.cpu_levels import CpuLevel, cpu_levels
@@ -21,7 +22,6 @@ from opwright.toolchain.recipe import INCLUDE_DIRECTORY, header_digests
 from opwright.toolchain.source import Source
 from opwright.tracing.interface.place import place_of
 
-_READ_IN_CPP = {"Tensor", "float", "int", "bool"}
 _SERVING = Serving("cpp", "cpu")
 _CAPABILITIES = {"AVX512": 2, "AVX2": 1}  # of torch
 
@@ -78,7 +78,7 @@ def plan_library(exported: Exported, *, shims: bool = False) -> PlannedLibrary:
 def _operator(calls: Sequence[OperatorCall]) -> LibraryOperator:
     call = calls[0]
     types = tuple(str(parameter.type) for parameter in call.signature.parameters)
-    if strange := sorted(set(types) - _READ_IN_CPP):
+    if strange := sorted(set(types) - READ_IN_CPP):
         raise DeploymentUnsupported(
             f"{call.operator.name} has parameters of type {', '.join(strange)}, which a program in C++ cannot pass",
             place=place_of_node(call.node) or place_of(call.operator.reference),

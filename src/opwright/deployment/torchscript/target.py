@@ -12,6 +12,7 @@ from opwright.deployment.library.build import build_library
 from opwright.deployment.library.planned import plan_library
 from opwright.deployment.library.renamed import renamed
 from opwright.deployment.programs.exported import Exported
+from opwright.deployment.programs.settled import with_settled_arguments
 from opwright.deployment.programs.target import Checked, Options, Target
 from opwright.deployment.runner.files import write_program
 from opwright.deployment.runner.main_source import Model
@@ -43,6 +44,7 @@ class Model {
 
 
 def _write(exported: Exported, folder: Path, options: Options) -> dict[str, Any]:
+    exported = with_settled_arguments(exported)
     planned = plan_library(exported)
     with renamed(exported, planned) as (program, _), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # TorchScript is deprecated, and still what many load
