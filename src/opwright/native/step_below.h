@@ -65,7 +65,7 @@ inline std::pair<py::object, py::tuple> split(const py::tuple& found) {
   return {count == 1 ? py::object(results[0]) : py::object(results), found[py::slice(count, found.size(), 1)]};
 }
 
-inline Served pushed_forward(const Level& level, Call asked) {
+inline std::optional<Served> pushed_forward(const Level& level, Call asked) {
   Positions moving;
   Objects tangents;
   for (size_t position = 0; position < asked.arguments.size(); ++position) {
@@ -75,6 +75,7 @@ inline Served pushed_forward(const Level& level, Call asked) {
     argument = object_of(level.unwrap(tensor));
     const at::Tensor& tangent = tensor._fw_grad(/*level=*/0);  // also undefined if forward mode is off
     if (!tangent.defined()) continue;
+    if (tangent.scalar_type() != tensor.scalar_type()) return std::nullopt;  // what is computed from it has its dtype
     moving.push_back(static_cast<int64_t>(position));
     tangents.push_back(object_of(level.unwrap(tangent)));
   }
@@ -93,7 +94,7 @@ inline Served pushed_forward(const Level& level, Call asked) {
     const at::Tensor tangent = level.wrap(tensor_in(py::object(moved[next++])));
     tensor._set_fw_grad(tangent, /*level=*/0, /*is_inplace_op=*/false);
   }
-  return {returned.rebuilt(), served.rung};
+  return Served{returned.rebuilt(), served.rung};
 }
 
 inline Served recorded(const Level& level, const Call& asked) {

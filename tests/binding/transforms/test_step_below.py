@@ -6,6 +6,7 @@ import weakref
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 import opwright
 from tests.suite.nights import mostly_at_night
@@ -133,3 +134,33 @@ def test_nothing_is_kept_alive(make):
     del x
     gc.collect()
     assert seen() is None
+
+
+def dual(f, x, tangent):
+    with forward_ad.dual_level():
+        return forward_ad.unpack_dual(f(forward_ad.make_dual(x, tangent)))
+
+
+JVPS = {
+    "jvp": lambda f, x, tangent: torch.func.jvp(f, (x,), (tangent,)),
+    "jvp of grad": lambda f, x, tangent: torch.func.jvp(torch.func.grad(lambda x: f(x).sum()), (x,), (tangent,)),
+    "jvp in vmap": lambda f, x, tangent: torch.vmap(lambda x, t: torch.func.jvp(f, (x,), (t,)))(x, tangent),
+    "dual": dual,
+}
+
+
+@pytest.mark.parametrize("way", JVPS.values(), ids=JVPS)
+def test_tangents_may_be_of_another_dtype(make, way):
+    def squared(x: Tensor) -> Tensor:
+        return x.tanh() * x
+
+    operator = make(squared)
+    for own, others in (
+        (torch.float32, torch.float64),
+        (torch.bfloat16, torch.float32),
+        (torch.float64, torch.float32),
+    ):
+        x, tangent = X.to(own), X.cos().to(others)
+        expected = tuple(way(squared, x, tangent))
+        for _ in range(2):
+            torch.testing.assert_close(tuple(way(operator, x, tangent)), expected)

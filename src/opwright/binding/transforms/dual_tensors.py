@@ -21,7 +21,8 @@ def serve_dual(transforms: Transformed, reference: Callable[..., Any], args: Seq
 
     Args:
         transforms: The operator's transforms.
-        reference: The function as written, for batches of the legacy `vmap`, whose tangents are hidden.
+        reference: The function as written, for batches of the legacy `vmap`, whose tangents are hidden, and for tangents
+            of another dtype than their argument's.
         args: The arguments, in order.
     """
     primals, tangents = list(args), {}
@@ -31,6 +32,8 @@ def serve_dual(transforms: Transformed, reference: Callable[..., Any], args: Seq
                 return reference(*args), "composed"
             primals[position], tangent = forward_ad.unpack_dual(arg)
             if tangent is not None:
+                if tangent.dtype is not arg.dtype:  # what is computed from it has its dtype
+                    return reference(*args), "composed"
                 tangents[position] = tangent
     if any(map(functorch.is_in_old_batch, tangents.values())):
         return reference(*args), "composed"

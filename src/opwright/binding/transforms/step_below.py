@@ -21,7 +21,7 @@ from opwright.tracing.torch_hooks.functorch import Level, Transform
 
 
 def step_below(operator: Transformable, transforms: Transformed, args: Sequence[Any]) -> Served | None:
-    """Serve a call by the operator of the innermost transform; None if that is not grad, vmap or jvp.
+    """Serve a call by the operator of the innermost transform; None if that is not grad, vmap or jvp of tangents of the arguments' dtypes.
 
     Args:
         operator: The operator.
@@ -59,13 +59,15 @@ def _over_batch(level: Level, operator: Transformable, transforms: Transformed, 
     return returned.rebuilt([level.add_batch(tensor) for tensor in returned.tensors]), batched.last_rung
 
 
-def _pushed_forward(level: Level, operator: Transformable, transforms: Transformed, args: list[Any]) -> Served:
+def _pushed_forward(level: Level, operator: Transformable, transforms: Transformed, args: list[Any]) -> Served | None:
     moving, tangents = [], []
     for position, arg in enumerate(args):
         if isinstance(arg, torch.Tensor) and level.has(arg):
             args[position] = level.unwrap(arg)
             tangent = functorch.tangent_of(arg) if functorch.is_forward_mode() else None
             if tangent is not None:
+                if tangent.dtype is not arg.dtype:  # what is computed from it has its dtype
+                    return None
                 moving.append(position)
                 tangents.append(level.unwrap(tangent))
     with level.below():
