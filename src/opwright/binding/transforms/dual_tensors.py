@@ -21,8 +21,8 @@ def serve_dual(transforms: Transformed, reference: Callable[..., Any], args: Seq
 
     Args:
         transforms: The operator's transforms.
-        reference: The function as written, for batches of the legacy `vmap`, whose tangents are hidden, and for tangents
-            of another dtype than their argument's.
+        reference: The function as written, for batches of the legacy `vmap`, whose tangents are hidden, and for
+            tangents of another dtype than their argument's.
         args: The arguments, in order.
     """
     primals, tangents = list(args), {}

@@ -21,7 +21,9 @@ from opwright.tracing.torch_hooks.functorch import Level, Transform
 
 
 def step_below(operator: Transformable, transforms: Transformed, args: Sequence[Any]) -> Served | None:
-    """Serve a call by the operator of the innermost transform; None if that is not grad, vmap or jvp of tangents of the arguments' dtypes.
+    """Serve a call by the operator of the innermost transform.
+
+    None if that is not grad, vmap or jvp, or if a tangent is of another dtype than its argument.
 
     Args:
         operator: The operator.
