@@ -130,3 +130,9 @@ def test_functions_of_c_are_named_after_what_they_compute():
     shims = [shim_declaration(operator) for operator in planned]
     assert all("gated_" in shim for shim in shims)
     assert shims[0].partition("(")[0] != shims[1].partition("(")[0]
+
+
+def test_sizes_that_are_only_tried_warn_nobody(capfd):
+    """A variance of one value warns, in C++."""
+    plan_library(export(*made("loss")))
+    assert capfd.readouterr().err == ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,7 +142,17 @@ def _same(program: ExportedProgram, module: nn.Module, tensors: Sequence[torch.T
 def _run(program: ExportedProgram, tensors: Sequence[torch.Tensor]) -> Any:
     """Run the graph as it is, without the guards of a trace."""
     constants = [*program.state_dict.values(), *program.constants.values()]
-    return torch.fx.Interpreter(program.graph_module).run(*constants, *tensors)
+    made: list[Any] = []
+    _WarningInPython.apply(lambda: made.append(torch.fx.Interpreter(program.graph_module).run(*constants, *tensors)))
+    return made[0]
+
+
+class _WarningInPython(torch.autograd.Function):
+    """Does work inside of a function of PyTorch's: C++ writes warnings of single operations to stderr."""
+
+    @staticmethod
+    def forward(ctx: Any, work: Callable[[], object]) -> None:
+        work()
 
 
 def _text(program: ExportedProgram) -> str:
