@@ -143,7 +143,7 @@ def _run(program: ExportedProgram, tensors: Sequence[torch.Tensor]) -> Any:
     """Run the graph as it is, without the guards of a trace."""
     constants = [*program.state_dict.values(), *program.constants.values()]
     made: list[Any] = []
-    _WarningInPython.apply(lambda: made.append(torch.fx.Interpreter(program.graph_module).run(*constants, *tensors)))
+    _warning_in_python(lambda: made.append(torch.fx.Interpreter(program.graph_module).run(*constants, *tensors)))
     return made[0]
 
 
@@ -153,6 +153,9 @@ class _WarningInPython(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, work: Callable[[], object]) -> None:
         work()
+
+
+_warning_in_python: Callable[[Callable[[], object]], None] = _WarningInPython.apply
 
 
 def _text(program: ExportedProgram) -> str:
