@@ -79,9 +79,11 @@ class Derivative : public KeepingNode {
     if (used.empty()) return gradients;
     const Arguments tangents = cotangents_of(route().tangents, cotangents);
     begin_pass(tangents);
-    if (const Positions& at = before.cut(name()); !at.empty()) {
+    TORCH_CHECK(before.is_whole(), name(), ": a hook or a retained gradient of an output was registered in the middle of ",
+                "a backward pass, when part of its gradient had passed. Hint: register it before the backward pass.");
+    if (!before.cut().empty()) {
       const Positions asked = wanted();
-      const variable_list found = asked.empty() ? variable_list() : flowing(before.kept, at, tangents, asked);
+      const variable_list found = asked.empty() ? variable_list() : flowing(before.kept, before.cut(), tangents, asked);
       for (size_t k = 0; k < found.size(); ++k) gradients[asked[k]] = found[k];
       return gradients;
     }
@@ -94,8 +96,8 @@ class Derivative : public KeepingNode {
     return gradients;
   }
 
-  // The gradient of an output passes on. What of it flows to the outputs that this one is computed from, undefined where
-  // nobody looks: there it flows on to the arguments, and elsewhere not.
+  // The gradient of an output passes on. Returns what flows from it to the outputs that it is computed from, undefined
+  // where nobody looks: only there it flows on to the arguments by way of this node.
   variable_list flowing_from(const Node& node, const Fed& fed, const at::Tensor& cotangent) {
     Passing alone;
     Passing& passing = is_run(*this) ? before_.now() : alone;

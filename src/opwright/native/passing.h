@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -33,14 +32,16 @@ class Passing {
       if (!is_cut(output)) cut_.push_back(output);
   }
 
-  // Where gradients were cut. In eager, hooks that are registered meanwhile see what had passed on here already.
-  const Positions& cut(const std::string& name) const {
-    for (const Passed& passed : passed_)
-      TORCH_CHECK(cut_of(*passed.node, *passed.fed) == passed.at, name, ": a hook or a retained gradient of an output ",
-                  "was registered in the middle of a backward pass, when part of its gradient had passed. ",
-                  "Hint: register it before the backward pass.");
-    return cut_;
+  // Whether all was cut that is to be cut by now: hooks may have been registered meanwhile, when something had passed on
+  // that they see in eager.
+  bool is_whole() const {
+    return std::all_of(passed_.begin(), passed_.end(), [this](const Passed& passed) {
+      return cut_of(*passed.node, *passed.fed) == passed.at;
+    });
   }
+
+  // Where gradients were cut.
+  const Positions& cut() const { return cut_; }
 
   Arguments kept;  // what the node of the call has saved, if it was read: in a checkpoint it can be read only once
 
