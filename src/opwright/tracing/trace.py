@@ -33,6 +33,7 @@ from opwright.tracing.scalars.rounding import rounding_each_step
 from opwright.tracing.scalars.sizes import SizeTable
 from opwright.tracing.scalars.text import telling_text
 from opwright.tracing.torch_hooks.fake_mode import fake_mode, with_more_formulas_if_needed
+from opwright.tracing.torch_hooks.has_torch_function import asked_as_in_calls
 from opwright.tracing.torch_hooks.isolation import Modes, in_fresh_thread
 from opwright.tracing.torch_hooks.on_gpu import on_gpu
 
@@ -122,6 +123,7 @@ class Session:
                 texts,
                 posing,
                 exactly,
+                asked_as_in_calls(),
                 composed,
                 switching,
                 listening,

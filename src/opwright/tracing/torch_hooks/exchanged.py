@@ -1,4 +1,4 @@
-"""Patched members of torch's classes, which behave differently on tracing threads only."""
+"""Patched members of torch's classes and modules, which behave differently on tracing threads only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Exchanged(Generic[Here]):
             original.
     """
 
-    def __init__(self, members: Mapping[tuple[type, str], Any]) -> None:
+    def __init__(self, members: Mapping[tuple[Any, str], Any]) -> None:
         self._members = members
         self._before = {(kind, name): vars(kind).get(name, _ABSENT) for kind, name in members}
         self._lock = Lock()
@@ -49,7 +49,7 @@ class Exchanged(Generic[Here]):
                     self._put(self._before)
 
     @staticmethod
-    def _put(members: Mapping[tuple[type, str], Any]) -> None:
+    def _put(members: Mapping[tuple[Any, str], Any]) -> None:
         for (kind, name), member in members.items():
             if name == CLASS:
                 _put_class(kind, member)
