@@ -160,6 +160,15 @@ def test_elements_in_one_place_are_the_references(sizes, strides):
         assert_same(added_, make, rung="composed")
 
 
+@pytest.fixture
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_thread")  # threads of torch would write to that place at once
 def test_statistics_in_one_place_are_the_references():
     """Torch changes these, so that kernels take them in whatever way they lie."""
     x, variance = random(5, 4, gradient=False), torch.ones(4)

@@ -43,7 +43,7 @@ def test_what_a_child_raises_is_raised_with_its_hint():
     with pytest.raises(SamplesMissing) as raised:
         in_children(fails, 2, quiet)
     assert (raised.value.fact, raised.value.hint) == ("there are none", "make some")
-    assert time.monotonic() - begun < 4  # the other is not waited for
+    assert time.monotonic() - begun < 30  # the other is not waited for
 
 
 def test_other_errors_are_raised_with_their_traceback():
