@@ -95,9 +95,8 @@ def in_children(
             for number in range(count):
                 children.append(_begin(work, number, children, at_the_end))
         _listen(children, tell)
-        if all(child.outcome and "result" in child.outcome for child in children):  # else nobody waits for the others
-            for child in children:
-                child.await_end(time.monotonic() + _PATIENCE_S)
+        for child in children:
+            child.await_end(time.monotonic() + _PATIENCE_S)
     finally:
         _end(children)
         _show_errors(children)
