@@ -108,7 +108,7 @@ class Scaled(nn.Module):
         return both + scaled(x, self.weight), slope
 
 
-_COLUMNS = {"x": {0: torch.export.Dim("rows", min=1)}}
+_ROWS = {"x": {0: torch.export.Dim("rows", min=1)}}
 
 
 @pytest.mark.nightly
@@ -123,14 +123,14 @@ def test_words_and_optional_numbers_are_right(tmp_path, to, form):
 @pytest.mark.parametrize(("to", "direct"), [("aoti", False), ("aoti", True), ("torchscript", False)])
 def test_optional_tensors_have_kernels(tmp_path, to, direct):
     x = _X.clone().requires_grad_()
-    written = opwright.deploy(Scaled(), (x,), to=to, at=tmp_path / "out", dynamic_shapes=_COLUMNS, direct=direct)
+    written = opwright.deploy(Scaled(), (x,), to=to, at=tmp_path / "out", dynamic_shapes=_ROWS, direct=direct)
     assert written.check().passed
     operators = json.loads((tmp_path / "out" / "deployment.json").read_text())["operators"]
     assert any(name.startswith("deployed::scaled_without_bias_gain") for name in operators)
 
 
 def test_what_a_program_says_of_a_call_is_no_parameter():
-    exported = with_settled_arguments(export(Scaled(), (_X.clone().requires_grad_(),), _COLUMNS))
+    exported = with_settled_arguments(export(Scaled(), (_X.clone().requires_grad_(),), _ROWS))
     types = {call.operator.name: [p.type for p in call.signature.parameters] for call in exported.calls}
     assert all(READ_IN_CPP.issuperset(each) for each in types.values())
     assert sorted(map(len, types.values())) == [2, 2, 2, 3, 4]

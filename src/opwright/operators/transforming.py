@@ -53,10 +53,10 @@ class Transforming(Generic[Member]):
         return self._family.batched(tensor_positions(self.reference, self._signature, names), randomness)
 
     def bound_to(self, values: Mapping[int, Any], outputs: int) -> Member:
-        """The operator of the other arguments, none of which may be None.
+        """The operator with some arguments bound to values: it takes the others, and none of these may be None.
 
         Args:
-            values: By the position of their parameter.
+            values: The bound arguments, by the position of their parameter.
             outputs: How many tensors it returns.
         """
         return self._family.bound(values, outputs)

@@ -124,7 +124,7 @@ class Family(Generic[Member]):
         return self._relative(("vmap", positions, randomness), made)
 
     def bound(self, values: Mapping[int, Any], outputs: int) -> Member:
-        """The operator of the other arguments, which returns so many tensors."""
+        """The operator with the arguments at some positions bound to values; it returns so many tensors."""
         texts = tuple((position, repr(values[position])) for position in sorted(values))
 
         def made() -> Member:

@@ -26,7 +26,8 @@ READ_IN_CPP = frozenset({"Tensor", "float", "int", "bool"})
 def with_settled_arguments(exported: Exported) -> Exported:
     """The same with such calls in place of those that have other parameters than tensors and numbers.
 
-    The program is changed. Calls of a scripted model stay as they are, and so do arguments that are computed.
+    The program is changed. Calls of a scripted model stay as they are, and so do arguments that are computed: who plans
+    the library refuses what is left.
     """
     if exported.script is not None:
         return exported
@@ -44,7 +45,7 @@ def _settled(call: OperatorCall) -> OperatorCall:
     settled = call.operator.bound_to(values, call.outputs)
     overload = settled.overload
     found = None if overload is None else at_dispatcher(overload)
-    if overload is None or found is None:
+    if overload is None or found is None:  # its name is taken
         return call
 
     def left(arguments: Sequence[Any]) -> tuple[Any, ...]:

@@ -38,11 +38,11 @@ _MADE_AT_RUN_TIME = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _KINDS_OF_DEVICES = ("cpu", "cuda")
 _STATEFUL = frozenset({"initial_seed", "seed", "get_rng_state", "get_rng_state_all", "default_generator"})
 _SEEING_TRACES = frozenset({  # functions of torch that may answer otherwise in a trace
-    "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "_has_torch_function",
-    "_has_torch_function_unary", "_has_torch_function_variadic", "is_fake", "detect_fake_mode", "is_concrete_int",
-    "is_concrete_float", "is_concrete_bool", "_get_current_dispatch_mode", "_get_current_dispatch_mode_stack",
-    "is_in_torch_dispatch_mode", "_get_current_function_mode", "_get_current_function_mode_stack",
-    "_len_torch_function_stack", "_len_torch_dispatch_stack",
+    "_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic",  # torch.overrides has them
+    "is_fake", "detect_fake_mode", "is_concrete_int", "is_concrete_float", "is_concrete_bool",
+    "_get_current_dispatch_mode", "_get_current_dispatch_mode_stack", "is_in_torch_dispatch_mode",
+    "_get_current_function_mode", "_get_current_function_mode_stack", "_len_torch_function_stack",
+    "_len_torch_dispatch_stack",
 })  # fmt: skip
 _FOLDERS_OF_PACKAGES = ("site-packages", "dist-packages")
 LIBRARIES = tuple(  # also those of other environments that this one includes
