@@ -138,14 +138,69 @@ def test_what_a_program_says_of_a_call_is_no_parameter():
     torch.testing.assert_close(found, exported.expected)
 
 
-def test_words_of_a_scripted_model_are_refused(tmp_path):
-    model = torch.jit.script(Worded())
-    with pytest.raises(DeploymentUnsupported, match="deployed::worded has parameters of type float\\?, str") as refused:
-        opwright.deploy(model, (_X,), to="torchscript", at=tmp_path / "out")
+class Scripted(nn.Module):
+    """Calls of a module, of a function, and in a branch."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+
+    def forward(self, x):
+        if bool(x.sum() > 0):
+            x = self.inner(x)
+        return limited(x) + worded(x, "other")
+
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bias = nn.Parameter(torch.linspace(-1, 1, 4))
+
+    def forward(self, x):
+        return scaled(x, None, self.bias, gain=0.5, kind="sigmoid")
+
+
+def limited(x: torch.Tensor):
+    return worded(x, "tanh", limit=0.3)
+
+
+class Choosing(nn.Module):
+    """What is left out depends on a value."""
+
+    def __init__(self):
+        super().__init__()
+        self.bias = nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        bias: torch.Tensor | None = None
+        if bool(x.sum() > 0):
+            bias = self.bias
+        return scaled(x, None, bias)
+
+
+def test_what_a_script_says_of_a_call_is_no_parameter():
+    exported = export(torch.jit.script(Scripted()), (_X,), keeps_scripts=True)
+    assert [len(call.arguments) for call in exported.calls] == [3, 3, 2]  # with gain; with limit; without
+    assert all(READ_IN_CPP.issuperset(p.type for p in call.signature.parameters) for call in exported.calls)
+    for x in (_X, -_X):
+        torch.testing.assert_close(exported.script(x), Scripted()(x))
+
+
+def test_arguments_that_a_script_computes_are_refused(tmp_path):
+    sentence = "deployed::scaled has parameters of type Tensor\\?, float\\?, str"
+    with pytest.raises(DeploymentUnsupported, match=sentence) as refused:
+        opwright.deploy(torch.jit.script(Choosing()), (_X,), to="torchscript", at=tmp_path / "out")
     assert refused.value.hint
     assert not list(tmp_path.iterdir())
 
 
-class Worded(nn.Module):
-    def forward(self, x):
-        return worded(x, "tanh")
+@pytest.mark.nightly
+@pytest.mark.seconds(120)
+def test_words_of_a_scripted_model_are_right(tmp_path):
+    written = opwright.deploy(
+        torch.jit.script(Scripted()), (_X,), to="torchscript", at=tmp_path / "out",
+        dynamic_shapes=_ROWS,
+    )  # fmt: skip
+    assert written.check().passed
+    operators = json.loads((tmp_path / "out" / "deployment.json").read_text())["operators"]
+    assert any(name.startswith("deployed::scaled_without_weight") for name in operators)

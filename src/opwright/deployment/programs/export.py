@@ -22,6 +22,7 @@ from opwright.deployment.programs.calls import find_calls, sizes_of_one
 from opwright.deployment.programs.expected import run_eagerly
 from opwright.deployment.programs.exported import Exported
 from opwright.deployment.programs.scripts import calls_of, converted, copied, is_script, parameters_of
+from opwright.deployment.programs.settled_scripts import settle_arguments_of_script
 from opwright.errors import DeploymentUnsupported, OpwrightError, Place
 from opwright.ir.names.identifiers import ascii_spelling
 from opwright.package import PACKAGE
@@ -121,8 +122,9 @@ def _kept(
     expected: Sequence[Any],
     allowed: Sequence[float],
 ) -> Exported:
-    """A scripted model as it is; the program beside it passes its arguments on, and so has their sizes."""
+    """A copied script as it is; the program beside it passes its arguments on, and so has their sizes."""
     program = _program(_Called(lambda *given: given), args, dynamic_shapes)
+    settle_arguments_of_script(script)
     calls = calls_of(script, (args, *sizes_of_one(program, args)))
     return Exported(name, program, calls, args, tuple(expected), tuple(allowed), script)
 

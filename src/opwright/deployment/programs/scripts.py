@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from opwright.deployment.programs.calls import OF_TORCH, place_of_node
 from opwright.deployment.programs.exported import OperatorCall
+from opwright.deployment.programs.settled_scripts import called_overload, every_node
 from opwright.errors import DeploymentUnsupported
 from opwright.operators.registry import at_dispatcher
 
@@ -78,8 +79,8 @@ def calls_of(script: Any, examples: Sequence[tuple[torch.Tensor, ...]]) -> tuple
             operator where the examples do not lead; if it changes its state; if it takes or returns structures.
     """
     graph = script.inlined_graph
-    places = {node.kind(): node.sourceRange() for node in _every_node(graph) if _is_foreign(node.kind())}
-    overloads = {kind: _overload(kind) for kind in places}
+    places = {node.kind(): node.sourceRange() for node in every_node(graph) if _is_foreign(node.kind())}
+    overloads = {kind: called_overload(kind) for kind in places}
     for kind, overload in overloads.items():
         if overload is None or at_dispatcher(overload) is None:
             raise DeploymentUnsupported(
@@ -139,21 +140,8 @@ def _node(target: Any, source: str) -> Any:
     return node
 
 
-def _every_node(block: Any) -> Iterator[Any]:
-    for node in block.nodes():
-        yield node
-        for inner in node.blocks():
-            yield from _every_node(inner)
-
-
 def _is_foreign(kind: str) -> bool:
     return kind.split("::")[0] not in OF_TORCH
-
-
-def _overload(kind: str) -> OpOverload | None:
-    namespace, name = kind.split("::")
-    packet = getattr(getattr(torch.ops, namespace), name, None)
-    return getattr(packet, "default", None)
 
 
 class _Recorder(TorchDispatchMode):

@@ -9,7 +9,7 @@ So each such call can be that of an operator for which they are settled:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,8 @@ from torch.fx import Node
 from torch.utils._pytree import tree_leaves
 
 from opwright.deployment.programs.exported import Exported, OperatorCall
-from opwright.operators.registry import at_dispatcher
+from opwright.operators.base import BaseOperator
+from opwright.operators.registry import AtDispatcher, at_dispatcher
 from opwright.tracing.interface.signature import Parameter
 
 READ_IN_CPP = frozenset({"Tensor", "float", "int", "bool"})
@@ -26,7 +27,7 @@ READ_IN_CPP = frozenset({"Tensor", "float", "int", "bool"})
 def with_settled_arguments(exported: Exported) -> Exported:
     """The same with such calls in place of those that have other parameters than tensors and numbers.
 
-    The program is changed. Calls of a scripted model stay as they are, and so do arguments that are computed: who plans
+    The program is changed; calls of a scripted model are settled already. Arguments that are computed stay: who plans
     the library refuses what is left.
     """
     if exported.script is not None:
@@ -42,18 +43,30 @@ def _settled(call: OperatorCall) -> OperatorCall:
         return call
     written = call.signature.bind(tuple(call.node.args), dict(call.node.kwargs))
     values = dict(_values(parameters, written))
-    settled = call.operator.bound_to(values, call.outputs)
-    overload = settled.overload
-    found = None if overload is None else at_dispatcher(overload)
-    if overload is None or found is None:  # its name is taken
+    found = settled_operator(call.operator, values, call.outputs)
+    if found is None:
         return call
 
     def left(arguments: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(argument for position, argument in enumerate(arguments) if position not in values)
 
-    call.node.target, call.node.args, call.node.kwargs = overload, left(written), {}
+    call.node.target, call.node.args, call.node.kwargs = found.operator.overload, left(written), {}
     others = tuple(map(left, call.others))
-    return replace(call, operator=settled, signature=found.signature, arguments=left(call.arguments), others=others)
+    return replace(
+        call, operator=found.operator, signature=found.signature, arguments=left(call.arguments), others=others
+    )
+
+
+def settled_operator(operator: BaseOperator, values: Mapping[int, Any], outputs: int) -> AtDispatcher | None:
+    """The operator of the other arguments, all of them given; None if its name is taken.
+
+    Args:
+        operator: The operator as written.
+        values: What is settled, by position.
+        outputs: How many tensors it returns.
+    """
+    overload = operator.bound_to(values, outputs).overload
+    return None if overload is None else at_dispatcher(overload)
 
 
 def _values(parameters: Sequence[Parameter], written: Sequence[Any]) -> Iterator[tuple[int, Any]]:
