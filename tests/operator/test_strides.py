@@ -211,3 +211,27 @@ def test_dimensions_of_size_one_have_the_strides_of_eager(case: str) -> None:
     gradients = [torch.autograd.grad(made, arguments, cotangent) for made in (found, expected)]
     for gradient, like in zip(*gradients, strict=True):
         assert gradient.stride() == like.stride()
+
+
+@opwright.operator
+def viewed(x):
+    return (x * 2).view(-1) + 1
+
+
+@opwright.operator
+def reshaped_before(x):
+    return (x * 2).reshape(-1) + 1
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("gradient", [False, True])
+def test_a_view_that_eager_refuses_is_refused_after_one_that_it_takes(gradient):
+    dense, across = random(3, 4, gradient=gradient), random(4, 3, gradient=gradient).t()
+    assert torch.equal(viewed(dense), viewed.reference(dense))
+    assert viewed.last_rung == "cpp"
+    with pytest.raises(RuntimeError, match="view size is not compatible"):
+        viewed(across)
+    assert torch.equal(viewed(dense), viewed.reference(dense))
+    assert viewed.last_rung == "cpp"
+    assert torch.equal(reshaped_before(across), reshaped_before.reference(across))
+    assert reshaped_before.last_rung == "cpp"

@@ -26,7 +26,7 @@ from opwright.tracing.recording.draws import DrawnOrders
 from opwright.tracing.recording.validation import GoesOn
 from opwright.tracing.torch_hooks.disabled import spare_the_compiler
 from opwright.tracing.torch_hooks.isolation import Modes, in_fresh_thread
-from opwright.tracing.torch_hooks.memory_formats import MemoryFormats
+from opwright.tracing.torch_hooks.memory_formats import MemoryFormats, NoSuchView
 from opwright.tracing.torch_hooks.processor_formats import ProcessorFormats
 
 aten = torch.ops.aten
@@ -66,6 +66,7 @@ def result_orders(
 
     Raises:
         RanMore: If the trace's state keeps to some functions, and this runs others.
+        NoSuchView: If eager refuses a view of a tensor that lies as it does there.
     """
     found = [node for node in gradients if node is not None]
     as_written = ResultOrders(((),) * len(graph.outputs), ((),) * len(gradients))
@@ -74,7 +75,7 @@ def result_orders(
     modes = Modes() if gradients else Modes.of_caller()
     try:
         seen = in_fresh_thread(lambda: _seen(reference, specs, differentiated=bool(gradients)), modes)
-    except RanMore:
+    except (RanMore, NoSuchView):
         raise
     except Exception:  # a reference that looks at devices or values, or makes tensors on a device
         return replace(as_written, are_known=False)

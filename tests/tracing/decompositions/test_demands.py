@@ -51,3 +51,18 @@ def test_dtypes_that_the_function_asks_for_are_known() -> None:
 
     graph, _ = trace(reference, [TensorSpec("x", torch.float32, (3,))])
     assert len(graph.fx.nodes) == 2
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("half", [torch.bfloat16, torch.float16])
+def test_results_of_mixed_dtypes_are_those_of_torchs_kernels(half: torch.dtype) -> None:
+    def reference(x: Tensor, exponent: Tensor) -> Tensor:
+        return torch.ldexp(x, exponent)
+
+    operator = Operator(reference, name=f"tests::scaled_by_powers_{half}".replace(".", "_"))
+    given = torch.tensor([1.5, 200.0], dtype=half), torch.tensor([2, 9])
+    assert operator(*given).dtype is half
+    assert torch.equal(operator(*given), reference(*given))
+    alike = torch.tensor([1.5, 200.0]), torch.tensor([2, 9])
+    assert torch.equal(operator(*alike), reference(*alike))
+    assert operator.last_rung == "cpp"

@@ -30,6 +30,9 @@ KNOWN = {
     "nn.functional.pad.circular",
 }
 
+KNOWN_OF_IMAGES = {"all", "any", "gradient", "nonzero_static"}  # along no dimension; of volumes; as written
+MINUTES = {"nn.functional.linear_cross_entropy", "nn.functional.multi_head_attention_forward", "bmm.triton"}
+
 
 def in_channels_last(tensor: Tensor) -> Tensor:
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -93,6 +96,13 @@ MENDED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "Fourier transform of two dimensions": (torch.fft.rfft2, (WIDE,)),
     "its inverse": (torch.fft.irfft2, (WIDE + 0j,)),
     "channel shuffle": (lambda x: functional.channel_shuffle(x, 2), (IMAGES,)),
+    "roll": (lambda x: torch.roll(x, 1, 1), (IMAGES,)),
+    "roll of volumes along two dimensions": (lambda x: torch.roll(x, (1, -2), (0, 3)), (VOLUMES,)),
+    "roll by nothing": (lambda x: torch.roll(x, (1, 4), (0, 1)), (IMAGES,)),
+    "roll of all": (lambda x: torch.roll(x, 1), (IMAGES,)),
+    "logarithm of a sigmoid": (functional.logsigmoid, (IMAGES,)),
+    "membership": (lambda x: torch.isin(x, x[0]), (VOLUMES,)),
+    "random slopes": (lambda x: functional.rrelu(x, training=True), (IMAGES,)),
 }
 
 
@@ -100,6 +110,29 @@ MENDED: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 def test_an_operation_that_is_mended(operation: str) -> None:
     function, arguments = MENDED[operation]
     assert list(differences(function, arguments)) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings("ignore")  # of what such calls are given
+@pytest.mark.parametrize("name", [name for name in operations() if name not in MINUTES])
+def test_an_operation_of_torch_on_images(name: str) -> None:
+    info = operations()[name]
+    if torch.float32 not in info.supported_dtypes("cpu"):
+        pytest.skip("it has no float32")
+    for sample in samples_of(info, torch.float32, 6):
+        named = tree_map_only(Tensor, Tensor.detach, sample.kwargs)
+        for large in (IMAGES, VOLUMES, IMAGES.abs() + 1):
+            given = tuple(_instead(argument, sample.args[0], large) for argument in sample.args)
+            found = list(differences(lambda args, kwargs: info.op(*args, **kwargs), (given, named)))
+            assert found == [] or name in KNOWN | KNOWN_OF_IMAGES
+
+
+def _instead(argument: Any, first: Any, large: Tensor) -> Any:
+    """Another tensor in place of the first one and of those of its sizes."""
+    if not isinstance(argument, Tensor) or not isinstance(first, Tensor):
+        return argument
+    is_like = argument.shape == first.shape and argument.is_floating_point()
+    return large.clone() if is_like else argument.detach()
 
 
 @pytest.mark.nightly

@@ -35,7 +35,7 @@ def _diagonal_scatter(x: torch.Tensor, source: torch.Tensor, offset: int = 0, di
     if (dim1 % x.dim(), dim2 % x.dim()) != (x.dim() - 2, x.dim() - 1) or source.shape[-1] != x.shape[-1]:
         return NotImplemented
     rows, columns = torch.arange(x.shape[-2]), torch.arange(x.shape[-1])
-    return torch.where(columns - rows.unsqueeze(1) == offset, source.unsqueeze(-2), x)
+    return torch.where(columns - rows.unsqueeze(1) == offset, source.to(x.dtype).unsqueeze(-2), x)
 
 
 BATCHES: Mapping[OpOverload, Callable[..., Any]] = {

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._pytree import tree_flatten, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from opwright.errors import NoKernel
 from opwright.tracing.decompositions.norms import are_taken_together
@@ -57,12 +57,37 @@ def demand(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
         Exception: Torch's own error.
     """
     if torch.Tag.pointwise in func.tags or func in _ASKED:
-        leaves, tree = tree_flatten((args, kwargs))
-        refusal = _refusal(func, tuple(map(_sort, leaves)), tree)
+        refusal = _answer(func, *_sorted(args, kwargs)).refusal
         _demand(not refusal, f"PyTorch refuses the dtypes: {refusal}")
     shapes = SHAPES.get(func)
     if shapes is not None:
         shapes(*args, **kwargs)
+
+
+def demand_dtypes(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
+    """Demand that a result computed for an operation has the dtype of that of torch's kernel.
+
+    Where its arguments have several dtypes, torch's decompositions and fake tensors promote some that its kernels do
+    not.
+
+    Raises:
+        NoKernel: If it has not.
+    """
+    if not (torch.Tag.pointwise in func.tags or func in _ASKED) or len(_dtypes((args, kwargs))) < 2:
+        return
+    expected, found = _answer(func, *_sorted(args, kwargs)).dtypes, _dtypes(result)
+    _demand(
+        expected in ((), found),
+        f"{func.name()} of such dtypes is {_listed(expected)}, and kernels give {_listed(found)}",
+    )
+
+
+def _dtypes(values: Any) -> tuple[torch.dtype, ...]:
+    return tuple(dict.fromkeys(leaf.dtype for leaf in tree_leaves(values) if isinstance(leaf, Tensor)))
+
+
+def _listed(dtypes: Sequence[torch.dtype]) -> str:
+    return ", ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)
 
 
 def _demand(condition: Any, fact: str) -> None:
@@ -72,7 +97,7 @@ def _demand(condition: Any, fact: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Sort:
-    """All of a tensor that decides whether its dtype is refused."""
+    """All of a tensor that decides whether its dtype is refused, and about that of the result."""
 
     dtype: torch.dtype
     rank: int
@@ -96,18 +121,30 @@ def _sort(leaf: Any) -> _Sort | _Plain:
     return _Plain(type(value), value)
 
 
+def _sorted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[_Sort | _Plain, ...], Any]:
+    leaves, tree = tree_flatten((args, kwargs))
+    return tuple(map(_sort, leaves)), tree
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What torch says of dtypes: why it refuses them, or those of the results; neither if it says something else."""
+
+    refusal: str = ""
+    dtypes: tuple[torch.dtype, ...] = ()
+
+
 @cache
-def _refusal(func: OpOverload, sorts: tuple[_Sort | _Plain, ...], tree: Any) -> str:
-    """What torch says of the dtypes, asked with small tensors; empty if it takes them."""
+def _answer(func: OpOverload, sorts: tuple[_Sort | _Plain, ...], tree: Any) -> _Answer:
+    """Ask torch with small tensors."""
     with _disable_current_modes(), torch.no_grad():
         leaves = [_example(sort) if isinstance(sort, _Sort) else sort.value for sort in sorts]
         args, kwargs = tree_unflatten(leaves, tree)
         try:
-            func(*args, **kwargs)
+            return _Answer(dtypes=_dtypes(func(*args, **kwargs)))
         except Exception as error:
             message = str(error).partition("\n")[0]
-            return message if _ABOUT_DTYPES.search(message) else ""
-    return ""
+            return _Answer(message if _ABOUT_DTYPES.search(message) else "")
 
 
 def _example(sort: _Sort) -> Tensor:
@@ -184,6 +221,22 @@ def _indexed(x: Tensor, dim: int, index: Tensor, *_: Any, **__: Any) -> None:
     _demand(index.dtype in (torch.int32, torch.int64), "an index that is no int32 or int64")
 
 
+def _addr(x: Tensor, left: Tensor, right: Tensor, **_: Any) -> None:
+    _demand(x.dtype is left.dtype is right.dtype, "an outer product of mixed dtypes")
+
+
+def _dropout_backward(gradient: Tensor, mask: Tensor, *_: Any) -> None:
+    _demand(mask.dtype is torch.bool, "a mask that is not of truth values")
+
+
+def _normal(mean: Tensor, deviation: Tensor, *_: Any, **__: Any) -> None:
+    _demand(mean.dtype is deviation.dtype, "random numbers with mean and deviation of two dtypes")
+
+
+def _prelu(x: Tensor, weight: Tensor) -> None:
+    _demand(x.dtype.is_floating_point, "the slopes of integers")
+
+
 def _not_empty(x: Tensor) -> None:
     _demand(x.numel() != 0, "the extreme of no elements")
 
@@ -222,6 +275,10 @@ SHAPES: Mapping[OpOverload, Callable[..., None]] = {
     **dict.fromkeys((aten.index_fill.int_Scalar, aten.index_fill.int_Tensor), _indexed),
     **dict.fromkeys((aten.min.default, aten.max.default), _not_empty),
     aten.nll_loss_forward.default: _nll_loss,
+    aten.addr.default: _addr,
+    aten.native_dropout_backward.default: _dropout_backward,
+    aten.normal.Tensor_Tensor: _normal,
+    aten._prelu_kernel.default: _prelu,
     aten.diagonal_scatter.default: _slice_of(torch.diagonal),
     aten.select_scatter.default: _slice_of(torch.select),
 }

@@ -13,6 +13,7 @@ from torch._prims_common import compute_elementwise_output_logical_to_physical_p
 from opwright.errors import NoKernel
 from opwright.tracing.decompositions.batches import BATCHES
 from opwright.tracing.decompositions.demands import demand
+from opwright.tracing.decompositions.indices import INDICES
 from opwright.tracing.decompositions.losses import LOSSES
 from opwright.tracing.decompositions.normalizations import NORMALIZATIONS
 from opwright.tracing.decompositions.norms import NORMS
@@ -196,6 +197,7 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.sgn.default: _sgn,
     aten.slice_backward.default: _slice_backward,
     aten.select_backward.default: _select_backward,
+    **INDICES,
     **LOSSES,
     **NORMALIZATIONS,
     **NORMS,

@@ -23,6 +23,7 @@ from torch.utils._pytree import arg_tree_leaves
 from opwright.errors import NoKernel, OutsideTensor, UndeclaredMutation, UntraceableReference
 from opwright.ir.call_traits import CHECKS
 from opwright.tracing.callers import is_outside
+from opwright.tracing.decompositions.demands import demand_dtypes
 from opwright.tracing.decompositions.table import decomposition
 from opwright.tracing.effects.watch import paused
 from opwright.tracing.hints import AS_ARGUMENT, KEEP_OUTSIDE, NEW_TENSOR
@@ -164,6 +165,7 @@ class Recorder(Unseen, TorchDispatchMode):
             if func is aten.detach.default and self._watching:
                 self._detached.add(id(result))
             if result is not NotImplemented:
+                demand_dtypes(func, args, kwargs, result)
                 self.numbers.bound_in(func, args, kwargs, result)
                 return result
         if is_real:
@@ -209,8 +211,7 @@ class Recorder(Unseen, TorchDispatchMode):
         with self, self._unwatched():
             if len(numbers) == 1:
                 return torch.full(tensor.shape, numbers[0], dtype=tensor.dtype)
-            elements = [torch.full((1,), number, dtype=tensor.dtype) for number in numbers]
-            return torch.cat(elements).reshape(tensor.shape)
+            return torch.cat([torch.full((1,), each, dtype=tensor.dtype) for each in numbers]).reshape(tensor.shape)
 
     def _assumed(self, func: OpOverload, tensor: torch.Tensor) -> bool:
         """Answer a question after which the function goes on or raises; kernels check the answer at every call."""
