@@ -16,12 +16,12 @@ _COMPUTED = object()
 
 
 def settle_arguments_of_script(script: Any) -> None:
-    """Put calls of operators without them in place of calls that pass None, strings or lists of numbers.
+    """Put calls of operators that do not take them in place of calls that pass None, strings or lists of numbers.
 
     The functions that such a method calls become part of it. Arguments that the script computes stay.
 
     Args:
-        script: A `torch.jit.ScriptModule`, whose methods are changed.
+        script: A `torch.jit.ScriptModule`; its methods are changed.
     """
     for module in script.modules():
         for name in module._c._method_names():
@@ -91,5 +91,5 @@ def _constant(value: Any) -> Any:
         return value.toIValue()
     if node.kind() == _LIST:
         parts = [_constant(each) for each in node.inputs()]
-        return parts if _COMPUTED not in parts else _COMPUTED
+        return parts if all(part is not _COMPUTED for part in parts) else _COMPUTED
     return _COMPUTED

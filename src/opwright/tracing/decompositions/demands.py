@@ -282,4 +282,4 @@ SHAPES: Mapping[OpOverload, Callable[..., None]] = {
     aten.diagonal_scatter.default: _slice_of(torch.diagonal),
     aten.select_scatter.default: _slice_of(torch.select),
 }
-"""What torch's kernels demand of shapes, for operations whose decompositions would broadcast."""
+"""What torch's kernels demand of shapes, for operations whose decompositions would broadcast; and of dtypes."""
