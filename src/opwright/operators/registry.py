@@ -36,6 +36,6 @@ def remember(operator: Any, registered: Registered, signature: Signature) -> Non
 def at_dispatcher(overload: Any) -> AtDispatcher | None:
     """The operator that serves an overload; None if it is none of ours."""
     for operator, (registered, signature) in list(_every.items()):
-        if registered.overload is overload:
+        if overload is not None and registered.overload is overload:
             return AtDispatcher(operator, signature)
     return None

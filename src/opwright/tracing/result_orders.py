@@ -15,6 +15,7 @@ import torch
 from torch.fx import Node
 from torch.overrides import TorchFunctionMode
 
+from opwright.errors import NoKernel
 from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph, value_of
 from opwright.tracing.interface.aliases import MAY_COPY
@@ -66,7 +67,7 @@ def result_orders(
 
     Raises:
         RanMore: If the trace's state keeps to some functions, and this runs others.
-        NoSuchView: If eager refuses a view of a tensor that lies as it does there.
+        NoKernel: If eager refuses a view of a tensor that lies as it does there.
     """
     found = [node for node in gradients if node is not None]
     as_written = ResultOrders(((),) * len(graph.outputs), ((),) * len(gradients))
@@ -75,8 +76,10 @@ def result_orders(
     modes = Modes() if gradients else Modes.of_caller()
     try:
         seen = in_fresh_thread(lambda: _seen(reference, specs, differentiated=bool(gradients)), modes)
-    except (RanMore, NoSuchView):
+    except RanMore:
         raise
+    except NoSuchView as error:
+        raise NoKernel("it views a tensor that does not lie in memory so", hint="call .reshape() there") from error
     except Exception:  # a reference that looks at devices or values, or makes tensors on a device
         return replace(as_written, are_known=False)
     return seen if len(seen.outputs) == len(graph.outputs) else replace(as_written, are_known=False)

@@ -65,8 +65,7 @@ def settled_operator(operator: BaseOperator, values: Mapping[int, Any], outputs:
         values: What is settled, by position.
         outputs: How many tensors it returns.
     """
-    overload = operator.bound_to(values, outputs).overload
-    return None if overload is None else at_dispatcher(overload)
+    return at_dispatcher(operator.bound_to(values, outputs).overload)
 
 
 def _values(parameters: Sequence[Parameter], written: Sequence[Any]) -> Iterator[tuple[int, Any]]:

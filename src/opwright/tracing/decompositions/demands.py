@@ -221,6 +221,14 @@ def _indexed(x: Tensor, dim: int, index: Tensor, *_: Any, **__: Any) -> None:
     _demand(index.dtype in (torch.int32, torch.int64), "an index that is no int32 or int64")
 
 
+def _added_at(x: Tensor, dim: int, index: Tensor, source: Tensor, **_: Any) -> None:
+    _indexed(x, dim, index)
+    _demand(index.dim() <= 1 and x.dim() == source.dim(), "indices or values of other dimensions")
+    count = index.shape[0] if index.dim() else 1
+    sizes = [*x.shape[: dim % x.dim()], count, *x.shape[dim % x.dim() + 1 :]] if x.dim() else []
+    _demand(list(source.shape) == sizes and (sizes or count == 1), "values of other sizes than where they are added")
+
+
 def _addr(x: Tensor, left: Tensor, right: Tensor, **_: Any) -> None:
     _demand(x.dtype is left.dtype is right.dtype, "an outer product of mixed dtypes")
 
@@ -271,8 +279,8 @@ SHAPES: Mapping[OpOverload, Callable[..., None]] = {
     aten._softmax_backward_data.default: _same_shape("gradients and results of a softmax"),
     aten._log_softmax_backward_data.default: _same_shape("gradients and results of a softmax"),
     aten.linalg_cross.default: _cross,
-    **dict.fromkeys((aten.index_add.default, aten.index_copy.default), _indexed),
-    **dict.fromkeys((aten.index_fill.int_Scalar, aten.index_fill.int_Tensor), _indexed),
+    aten.index_add.default: _added_at,
+    **dict.fromkeys((aten.index_copy.default, aten.index_fill.int_Scalar, aten.index_fill.int_Tensor), _indexed),
     **dict.fromkeys((aten.min.default, aten.max.default), _not_empty),
     aten.nll_loss_forward.default: _nll_loss,
     aten.addr.default: _addr,

@@ -13,7 +13,6 @@ from torch._prims_common import compute_elementwise_output_logical_to_physical_p
 from opwright.errors import NoKernel
 from opwright.tracing.decompositions.batches import BATCHES
 from opwright.tracing.decompositions.demands import demand
-from opwright.tracing.decompositions.indices import INDICES
 from opwright.tracing.decompositions.losses import LOSSES
 from opwright.tracing.decompositions.normalizations import NORMALIZATIONS
 from opwright.tracing.decompositions.norms import NORMS
@@ -165,11 +164,24 @@ def _power(x: torch.Tensor, exponent: Any) -> Any:
     return root(torch.where(torch.logical_or(x == 0, x == -math.inf), torch.abs(x), x))
 
 
-# Torch decomposes the first without looking at its pivots, and the others into lookups by computed indices, whose
-# gradients add up element by element: 2 to 24 times the time of the one operation that eager calls
-# (benchmarks/layers.py).
+def _select_scatter(x: torch.Tensor, source: torch.Tensor, dim: int, index: int) -> Any:
+    """What is written takes the dtype of where it is written."""
+    return core_decompositions()[aten.select_scatter.default](x, source.to(x.dtype), dim, index)
+
+
+def _index_add(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: Any = 1) -> Any:
+    """Torch's decomposition, which would count negative indices from the end; its kernel takes no run-time number."""
+    index = index if index.dim() else index.unsqueeze(0)
+    aten._assert_async.msg(torch.all(index >= 0), "an index is negative")
+    return core_decompositions()[aten.index_add.default](x, dim, index, source, alpha=alpha)
+
+
+# Torch decomposes the first without looking at its pivots, the second with negative indices counted from the end, and
+# the others into lookups by computed indices, whose gradients add up element by element: 2 to 24 times the time of the
+# one operation that eager calls (benchmarks/layers.py).
 _WHOLE: tuple[OpOverload, ...] = (
     aten.lu_unpack.default,
+    aten.index_copy.default,
     aten.upsample_linear1d.default,
     *(
         getattr(aten, f"{name}{dimensions}d{suffix}").default
@@ -191,13 +203,14 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten._new_zeros_with_same_feature_meta.default: _zeros_for_tangent,
     aten.embedding_dense_backward.default: _whole,
     aten.gather.default: _gather,
+    aten.index_add.default: _index_add,
     aten.logaddexp.default: _log_add_exp,
     aten.logsumexp.default: _log_sum_exp,
     aten.pow.Tensor_Scalar: _power,
     aten.sgn.default: _sgn,
     aten.slice_backward.default: _slice_backward,
     aten.select_backward.default: _select_backward,
-    **INDICES,
+    aten.select_scatter.default: _select_scatter,
     **LOSSES,
     **NORMALIZATIONS,
     **NORMS,

@@ -15,7 +15,6 @@ import torch
 from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from opwright.errors import NoKernel
 from opwright.tracing.interface.orders import MEMORY_FORMATS, is_in_channels_last
 
 _CONVOLUTIONS = {"aten::convolution", "aten::convolution_backward"}
@@ -28,8 +27,8 @@ _CONTIGUOUS = {"aten::log_sigmoid_forward", "aten::isin", "aten::rrelu_with_nois
 _VIEWS = {"aten::view", "aten::_unsafe_view"}
 
 
-class NoSuchView(NoKernel):
-    """A tensor does not lie in memory as a view of other sizes needs it."""
+class NoSuchView(RuntimeError):
+    """A tensor does not lie in memory as a view of other sizes needs it, in torch's own words."""
 
 
 class MemoryFormats(TorchDispatchMode):
@@ -52,9 +51,7 @@ class MemoryFormats(TorchDispatchMode):
         except RuntimeError as error:
             if name not in _VIEWS:
                 raise
-            raise NoSuchView(
-                "it views a tensor that does not lie in memory so", hint="call .reshape() there"
-            ) from error
+            raise NoSuchView(str(error)) from error
         if name not in _CONVOLUTIONS | _OTHERS | _CONTIGUOUS:
             return made
         operands = [arg for arg in args if isinstance(arg, torch.Tensor)]
