@@ -23,11 +23,13 @@ def refuse_unfaithful(text: str, operator: BaseOperator, dtypes: Sequence[torch.
     """Run the text's function and the reference on the first sample in each dtype, and compare.
 
     Raises:
+        SamplesMissing: If the samples cannot be made.
         WheelUnsupported: If they give different results, or the text raises.
     """
+    samples = _first_samples(operator, dtypes)
     try:
         carried = getattr(module_of_text(_NAME, text), operator.reference.__name__)
-        same = all(_agree(carried, operator.reference, sample) for sample in _first_samples(operator, dtypes))
+        same = all(_agree(carried, operator.reference, sample) for sample in samples)
     except Exception as error:
         raise _refused(operator.reference, f"raises {type(error).__name__}: {error}") from error
     if not same:
