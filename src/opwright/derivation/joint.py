@@ -22,7 +22,7 @@ from opwright.tracing.interface.results import Result
 from opwright.tracing.interface.specs import ArgumentSpec
 from opwright.tracing.torch_hooks.fake_mode import with_more_formulas_if_needed
 from opwright.tracing.torch_hooks.isolation import in_fresh_thread
-from opwright.tracing.trace import Session, requires_grad
+from opwright.tracing.trace import Session, requires_grad, requires_of_its_own
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,9 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
     result, outputs = session.call(reference, arguments)
     wanted = [argument for argument, spec in zip(arguments, specs, strict=True) if requires_grad(spec)]
     flowing = [output for output in outputs if output.requires_grad]
+    behind = [_leaves_behind(output) for output in flowing]
+    if any(leaves.isdisjoint(map(id, wanted)) for leaves in behind):
+        raise requires_of_its_own()
     freed, fed_by = freed_by(flowing), feeding(flowing)
     names = tangent_names([spec.name for spec in specs], len(outputs))
     cotangents = {
@@ -79,7 +82,6 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
     if session.draws > drawn:  # kernels would draw some in the forward pass, or again for a second derivative
         raise NoKernel("its backward pass draws random numbers", hint=DRAW_OUTSIDE)
     gradients = {id(argument): gradient for argument, gradient in zip(wanted, found, strict=True)}
-    behind = [_leaves_behind(output) for output in flowing]
     return Joint(
         graph=session.graph(outputs),
         tangents=tuple(session.node(cotangents[id(o)]) if id(o) in cotangents else None for o in outputs),

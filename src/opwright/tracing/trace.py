@@ -260,8 +260,7 @@ def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple
         session = Session()
         result, outputs = session.call(reference, [session.argument(spec) for spec in specs])
         if any(output.requires_grad for output in outputs) and not any(map(requires_grad, specs)):
-            fact = "the function makes a tensor that requires a gradient, as a module's parameter does"
-            raise NoKernel(fact, hint="make it outside of the operator")
+            raise requires_of_its_own()
         is_written = not hasattr(reference, MAY_COPY)  # and not derived; those give cotangents as they got them
         if session.switches_gradients_on and is_written and not any(map(requires_grad, specs)):
             return replace(session.graph(outputs), records_unasked=_records_unasked(reference, specs)), result
@@ -283,6 +282,12 @@ def _requiring_grad(spec: ArgumentSpec) -> ArgumentSpec:
     if isinstance(spec, TensorSpec) and (spec.dtype.is_floating_point or spec.dtype.is_complex):
         return replace(spec, requires_grad=True)
     return spec
+
+
+def requires_of_its_own() -> NoKernel:
+    """The refusal of results that require gradients which no argument of the call requires."""
+    fact = "the function makes a tensor that requires a gradient, as a module's parameter does"
+    return NoKernel(fact, hint="make it outside of the operator")
 
 
 def requires_grad(spec: ArgumentSpec) -> bool:
