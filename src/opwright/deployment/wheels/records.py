@@ -35,6 +35,7 @@ def _variant_record(variant: PlannedVariant) -> dict[str, Any]:
         "number_guards": [(position, asdict(guard)) for position, guard in plan.number_guards],
         "outputs": plan.outputs,
         "tangents": plan.tangents,
+        "reach": plan.reach,
         "gradients": plan.gradients,
         "arguments": saved.arguments,
         "contributing": [position for position in saved.contributing if position not in plan.numbers],

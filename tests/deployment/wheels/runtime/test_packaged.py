@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from opwright.deployment.wheels.runtime.autograd import WholeNode
 from opwright.deployment.wheels.runtime.packaged import PackagedOperator
 from opwright.deployment.wheels.runtime.variant import Variant
 
@@ -24,6 +25,7 @@ NOTHING = {
     "number_guards": (),
     "outputs": 1,
     "tangents": (0,),
+    "reach": [[0]],
     "gradients": (0,),
     "arguments": (0,),
     "contributing": (0,),
@@ -73,6 +75,34 @@ def test_kernels_for_gpus_are_not_asked_for_tensors_on_the_processor():
     (found,) = operator.serve_gradients(x.detach(), False, torch.ones(3))
     torch.testing.assert_close(found, torch.cos(x.detach()))
     assert operator.last_rung == "composed"
+
+
+def doubled_and_tripled(x, w):
+    return x * w, x * 3
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("wanted", [(True, True), (True, False), (False, True)])
+def test_results_require_gradients_where_they_flow(wanted, compiled):
+    record = {
+        "constants": {}, "tensors": (0, 1), "outputs": 2, "tangents": (0, 1), "reach": [[0, 1], [0]],
+        "gradients": (0, 1), "arguments": (0, 1), "contributing": (0, 1),
+    }  # fmt: skip
+    kernels = {"forward": doubled_and_tripled, "backward": lambda x, w, a, b: (a * w + b * 3, a * x)}
+    operator = PackagedOperator(
+        "mine::doubled_and_tripled", doubled_and_tripled, [Variant.from_record({**NOTHING, **record}, kernels.get)]
+    )
+    operator.call_whole, operator.call_gradients = doubled_and_tripled, kernels["backward"]
+    given = [torch.linspace(1, top, 3).requires_grad_(each) for top, each in zip((2, 3), wanted, strict=True)]
+    results = WholeNode.apply(operator, *given) if compiled else operator(*given)
+    expected = doubled_and_tripled(*given)
+    assert [each.requires_grad for each in results] == [each.requires_grad for each in expected]
+    assert compiled or operator.last_rung == "cpp"
+    leaves = [each for each in given if each.requires_grad]
+    for used in ((0,), (0, 1)) if wanted[0] else ((0,),):
+        found = torch.autograd.grad([results[p].sum() for p in used], leaves, retain_graph=True)
+        right = torch.autograd.grad([expected[p].sum() for p in used], leaves, retain_graph=True)
+        torch.testing.assert_close(found, right)
 
 
 def test_a_backward_kernel_that_declines_leaves_it_to_the_reference():

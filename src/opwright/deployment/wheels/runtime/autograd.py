@@ -37,6 +37,9 @@ class Differentiated(Protocol):
     def tangents(self) -> tuple[int, ...]:
         """Positions of the outputs that have cotangents."""
 
+    def flowing(self, wanted: Sequence[bool]) -> set[int]:
+        """Positions of the outputs from which gradients flow to arguments of which some are wanted."""
+
 
 class Declined(Exception):
     """No variant takes these arguments."""
@@ -59,8 +62,8 @@ class KernelNode(Function):
         ctx.set_materialize_grads(False)
         ctx.described = [_describe(argument) for argument in arguments]
         ctx.save_for_backward(*[arguments[p] for p in variant.contributing], *[made[p] for p in variant.kept])
-        fixed = [made[position] for position in range(variant.outputs) if position not in variant.tangents]
-        ctx.mark_non_differentiable(*fixed)
+        flowing = variant.flowing(ctx.needs_input_grad[-len(arguments) :])
+        ctx.mark_non_differentiable(*[made[p] for p in range(variant.outputs) if p not in flowing])
         return made[0] if variant.outputs == 1 else made[: variant.outputs]
 
     @staticmethod
@@ -110,7 +113,8 @@ class WholeNode(Function):
         ctx.rest = [None if isinstance(argument, torch.Tensor) else argument for argument in arguments]
         ctx.places = [position for position, argument in enumerate(arguments) if isinstance(argument, torch.Tensor)]
         ctx.save_for_backward(*[arguments[position] for position in ctx.places])
-        ctx.mark_non_differentiable(*[o for position, o in enumerate(outputs) if position not in operator.tangents])
+        flowing = operator.flowing(ctx.needs_input_grad[-len(arguments) :])
+        ctx.mark_non_differentiable(*[output for p, output in enumerate(outputs) if p not in flowing])
         return made
 
     @staticmethod

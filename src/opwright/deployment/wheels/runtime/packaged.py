@@ -99,6 +99,10 @@ class PackagedOperator:
         """Positions of the outputs that have cotangents."""
         return self._recording[0].tangents if self._recording else ()
 
+    def flowing(self, wanted: Sequence[bool]) -> set[int]:
+        """Positions of the outputs from which gradients flow to arguments of which some are wanted."""
+        return self._recording[0].flowing(wanted) if self._recording else set()
+
     # -- calling ---------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

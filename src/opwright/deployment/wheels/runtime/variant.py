@@ -33,6 +33,7 @@ class Variant:
         number_guards: For which values of these it is valid, by position.
         outputs: How many tensors the operator returns.
         tangents: Positions of the outputs that have a cotangent.
+        reach: For each of `tangents`, the positions of the arguments to which a gradient flows from it.
         gradients: For each result of `backward`, the position of its argument.
         arguments: Positions of the arguments that `backward` reads.
         contributing: Positions of the tensors that the gradients depend on.
@@ -55,6 +56,7 @@ class Variant:
     number_guards: tuple[tuple[int, NumberGuard], ...]
     outputs: int
     tangents: tuple[int, ...]
+    reach: tuple[tuple[int, ...], ...]
     gradients: tuple[int, ...]
     arguments: tuple[int, ...]
     contributing: tuple[int, ...]
@@ -75,6 +77,7 @@ class Variant:
             "constants": {int(position): tuple(value) for position, value in record["constants"].items()},
             "number_guards": tuple((position, NumberGuard(**guard)) for position, guard in record["number_guards"]),
             "orders": tuple((position, tuple(order), tuple(along)) for position, order, along in record["orders"]),
+            "reach": tuple(map(tuple, record["reach"])),
             "sizes": tuple((argument, dimension) for argument, dimension in record["sizes"]),
         }
         return cls(**plain | read)
@@ -87,6 +90,11 @@ class Variant:
         if isinstance(made, torch.Tensor):
             return (made,)
         return None if made is None or made[0] is None else tuple(made)
+
+    def flowing(self, wanted: Sequence[bool]) -> set[int]:
+        """Positions of the outputs from which gradients flow to arguments of which some are wanted."""
+        reached = zip(self.tangents, self.reach, strict=True)
+        return {output for output, reach in reached if any(wanted[position] for position in reach)}
 
     def run_backward(
         self,
