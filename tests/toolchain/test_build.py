@@ -138,7 +138,7 @@ def test_a_damaged_entry_is_built_anew(
 
     assert build([returning(7)], settings) == (library,)
     assert value_of(library) == 7
-    assert script.calls("kernel.cpp") == 2
+    assert script.calls("kernel.so") == 2
     assert in_the_making(settings) == []
 
 

@@ -6,6 +6,7 @@ import logging
 import multiprocessing
 import os
 import select
+import shutil
 import signal
 import subprocess
 import time
@@ -58,6 +59,18 @@ def test_sixteen_processes_make_one_library(settings: Settings, write_script: Wr
     assert made[1] == 7
     assert script.calls("kernel.cpp") == 1
     assert in_the_making(settings) == []
+
+
+def test_who_comes_between_the_parts_and_the_library_compiles_nothing_again(
+    settings: Settings, write_script: WriteScript
+) -> None:
+    script = write_script()
+    settings = replace(settings, compiler=str(script.path))
+    (library,) = build([returning(7)], settings)
+    shutil.rmtree(library.parent)  # as before another process has linked it
+    (again,) = build([returning(7)], settings)
+    assert (again, value_of(again)) == (library, 7)
+    assert script.calls("kernel.cpp") == 1
 
 
 def test_crossing_orders_make_each_library_once(settings: Settings, write_script: WriteScript) -> None:

@@ -74,10 +74,12 @@ def build(
         notice = Notice(wanted=settings.notify)
         linked = [recipe.source for recipe in missing if recipe.source.device is None]
         shared = shared_recipes(linked, compiler, headers, flags) if linked else []
+        parts = {source: part_recipe(source, compiler, headers, flags) for source in linked}
         if not all(map(cache.holds, shared)):
-            parts = {source: part_recipe(source, compiler, headers, flags) for source in linked}
             _compile_beside(list(parts.values()), shared, cache, timeout_s, notice)
-            missing = tuple(_made_of(recipe, parts.get(recipe.source), cache) for recipe in missing)
+        else:  # perhaps by another process, a moment ago, beside the same sources
+            parts = {source: part for source, part in parts.items() if cache.holds(part)}
+        missing = tuple(_made_of(recipe, parts.get(recipe.source), cache) for recipe in missing)
         objects = (str(cache.library(recipe)) for recipe in shared)
         arguments = (*_including(), *objects, *link_against_torch(compiler, cache, timeout_s))
         prepare = functools.partial(write_device_code, cache=cache, settings=settings)
