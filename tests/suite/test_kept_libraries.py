@@ -56,8 +56,11 @@ def test_another_source_is_compiled(runs: Runs) -> None:
 
 def test_a_damaged_library_is_compiled_again(runs: Runs) -> None:
     assert runs.compiled() == 1
-    (library,) = runs.folder.glob("libraries/*/*/kernel.so")
+    (library,), (part,) = (runs.folder.glob(f"libraries/*/*/kernel.{suffix}") for suffix in ("so", "o"))
     library.write_bytes(library.read_bytes()[:-1])
+    assert runs.compiled() == 1  # linked again
+    for damaged in (library, part):
+        damaged.write_bytes(damaged.read_bytes()[:-1])
     assert runs.compiled() == 2
 
 
