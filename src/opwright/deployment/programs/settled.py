@@ -71,7 +71,10 @@ def settled_operator(operator: BaseOperator, values: Mapping[int, Any], outputs:
 def _values(parameters: Sequence[Parameter], written: Sequence[Any]) -> Iterator[tuple[int, Any]]:
     """What stands in the program itself for a parameter that C++ does not read, by position."""
     for position, (parameter, value) in enumerate(zip(parameters, written, strict=True)):
-        kind = str(parameter.type).removesuffix("?")
-        is_computed = any(isinstance(leaf, Node) for leaf in tree_leaves(value))
-        if value is None or (kind not in READ_IN_CPP and not is_computed):
+        if is_settled(parameter, value, is_computed=any(isinstance(leaf, Node) for leaf in tree_leaves(value))):
             yield position, value
+
+
+def is_settled(parameter: Parameter, value: Any, *, is_computed: bool) -> bool:
+    """Whether an argument is None, or in the text of the program and of a type that C++ does not read."""
+    return value is None or (str(parameter.type).removesuffix("?") not in READ_IN_CPP and not is_computed)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from opwright.deployment.programs.settled import READ_IN_CPP, settled_operator
+from opwright.deployment.programs.settled import READ_IN_CPP, is_settled, settled_operator
 from opwright.operators.registry import AtDispatcher, at_dispatcher
 
 _CONSTANT = "prim::Constant"
@@ -27,7 +27,7 @@ def settle_arguments_of_script(script: Any) -> None:
         for name in module._c._method_names():
             method = module._c._get_method(name)
             graph = method.graph
-            if any(map(_settles, every_node(method.inlined_graph))):
+            if any(map(_called, every_node(method.inlined_graph))):
                 torch._C._jit_pass_inline(graph)
                 for node in list(every_node(graph)):
                     _settle(graph, node)
@@ -47,10 +47,6 @@ def called_overload(kind: str) -> Any:
     return getattr(getattr(getattr(torch.ops, namespace), name, None), "default", None)
 
 
-def _settles(node: Any) -> bool:
-    return _called(node) is not None
-
-
 def _called(node: Any) -> AtDispatcher | None:
     """The operator of a node, if it is one of ours with other parameters than C++ reads."""
     found = at_dispatcher(called_overload(node.kind()))
@@ -65,8 +61,8 @@ def _settle(graph: Any, node: Any) -> None:
         return
     values, left = {}, []
     for position, (parameter, argument) in enumerate(zip(found.signature.parameters, node.inputs(), strict=True)):
-        constant, kind = _constant(argument), str(parameter.type).removesuffix("?")
-        if constant is None or (kind not in READ_IN_CPP and constant is not _COMPUTED):
+        constant = _constant(argument)
+        if is_settled(parameter, constant, is_computed=constant is _COMPUTED):
             values[position] = constant
         elif isinstance(argument.type(), torch.OptionalType):
             return

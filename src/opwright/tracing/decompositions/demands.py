@@ -59,9 +59,9 @@ def demand(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
     if torch.Tag.pointwise in func.tags or func in _ASKED:
         refusal = _answer(func, *_sorted(args, kwargs)).refusal
         _demand(not refusal, f"PyTorch refuses the dtypes: {refusal}")
-    shapes = SHAPES.get(func)
-    if shapes is not None:
-        shapes(*args, **kwargs)
+    further = DEMANDS.get(func)
+    if further is not None:
+        further(*args, **kwargs)
 
 
 def demand_dtypes(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
@@ -264,7 +264,7 @@ def _slice_of(select: Callable[..., Tensor]) -> Callable[..., None]:
     return shapes
 
 
-SHAPES: Mapping[OpOverload, Callable[..., None]] = {
+DEMANDS: Mapping[OpOverload, Callable[..., None]] = {
     aten.mm.default: _as_torch(aten.mm.default),
     aten.bmm.default: _as_torch(aten.bmm.default),
     aten.mv.default: _as_torch(aten.mv.default),
@@ -290,4 +290,4 @@ SHAPES: Mapping[OpOverload, Callable[..., None]] = {
     aten.diagonal_scatter.default: _slice_of(torch.diagonal),
     aten.select_scatter.default: _slice_of(torch.select),
 }
-"""What torch's kernels demand of shapes, for operations whose decompositions would broadcast; and of dtypes."""
+"""What torch's kernels demand: of shapes, where decompositions would broadcast; of dtypes, where torch is not asked."""

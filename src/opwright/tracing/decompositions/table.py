@@ -170,7 +170,10 @@ def _select_scatter(x: torch.Tensor, source: torch.Tensor, dim: int, index: int)
 
 
 def _index_add(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: Any = 1) -> Any:
-    """Torch's decomposition, which would count negative indices from the end; its kernel takes no run-time number."""
+    """Torch's decomposition, with its kernel's refusal of negative indices.
+
+    The operation as a whole has a factor, which torch's stable C interface does not pass.
+    """
     index = index if index.dim() else index.unsqueeze(0)
     aten._assert_async.msg(torch.all(index >= 0), "an index is negative")
     return core_decompositions()[aten.index_add.default](x, dim, index, source, alpha=alpha)

@@ -24,6 +24,7 @@ _OTHERS = {
     *("aten::constant_pad_nd", "aten::max_unpool2d", "aten::pixel_shuffle", "aten::channel_shuffle", "aten::roll"),
 }
 _CONTIGUOUS = {"aten::log_sigmoid_forward", "aten::isin", "aten::rrelu_with_noise"}
+_MENDED = _CONVOLUTIONS | _OTHERS | _CONTIGUOUS
 _VIEWS = {"aten::view", "aten::_unsafe_view"}
 
 
@@ -52,7 +53,7 @@ class MemoryFormats(TorchDispatchMode):
             if name not in _VIEWS:
                 raise
             raise NoSuchView(str(error)) from error
-        if name not in _CONVOLUTIONS | _OTHERS | _CONTIGUOUS:
+        if name not in _MENDED:
             return made
         operands = [arg for arg in args if isinstance(arg, torch.Tensor)]
         asked = operands if name in _CONVOLUTIONS else operands[:1]
