@@ -13,7 +13,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 import torch._decomp
@@ -26,6 +26,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from opwright.errors import OpwrightError
 from opwright.tracing.torch_hooks.disabled import spare_the_compiler
+from opwright.tracing.torch_hooks.isolation import keep_device_guard
 from opwright.tracing.torch_hooks.private_copies import names_of, private_copy
 from opwright.tracing.torch_hooks.row_major import VIEWS, RowMajor
 from opwright.tracing.torch_hooks.unseen import Unseen
@@ -146,6 +147,10 @@ class LeanFakeTensorMode(Unseen, FakeTensorMode):
     """A fake-tensor mode whose dispatch is not wrapped for the compiler: the wrapper would import it."""
 
     locals().update(_private_copies(FakeTensorMode))
+
+    def __enter__(self) -> Self:
+        keep_device_guard()
+        return super().__enter__()
 
 
 class QuickFakeTensorMode(LeanFakeTensorMode):

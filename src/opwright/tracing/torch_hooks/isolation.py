@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
@@ -66,6 +67,7 @@ def in_fresh_thread(work: Callable[[], Result], modes: Modes = RECORDING) -> Res
         work: What to do.
         modes: The modes to set there.
     """
+    keep_device_guard()
     results: list[Result] = []
     errors: list[BaseException] = []
 
@@ -87,6 +89,28 @@ def in_fresh_thread(work: Callable[[], Result], modes: Modes = RECORDING) -> Res
     if errors:
         raise errors[0]
     return results[0]
+
+
+@cache
+def keep_device_guard() -> None:
+    """Have the device guard of fake tensors live as long as the process; call it before any of their modes is entered.
+
+    Where torch is built with CUDA and there is no GPU, the first mode replaces the guard of CUDA for the whole process
+    by one that belongs to its thread (`ensureCUDADeviceGuardSet` in c10/core/impl/DeviceGuardImplInterface.cpp, torch
+    2.9 to 2.15). When that thread has ended, the next mode reads what is freed. Here that thread never ends.
+    """
+    replace: Callable[[], None] | None = getattr(torch._C, "_ensureCUDADeviceGuardSet", None)
+    if replace is None or not torch.cuda._is_compiled() or torch.cuda.is_available():
+        return
+    is_replaced = threading.Event()
+
+    def wait_forever() -> None:
+        replace()
+        is_replaced.set()
+        threading.Event().wait()
+
+    threading.Thread(target=wait_forever, name="opwright device guard", daemon=True).start()
+    is_replaced.wait()
 
 
 @contextmanager
