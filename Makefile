@@ -7,7 +7,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test browser nightly newest lint format clean
+.PHONY: help setup demo docs test browser gpu nightly newest lint format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ test: $(INSTALLED) ## run the tests; with SINCE=main only those that changes sin
 
 browser: $(INSTALLED) ## look at the report page in Chromium, which has to be installed with its driver
 	$(BIN)/pytest tests/page/test_browser.py
+
+gpu: $(INSTALLED) ## run the tests that need a GPU
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m gpu tests/on_gpu
 
 nightly: $(INSTALLED) ## run the long tests, then all tests in reverse order
 	$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt -e '.[wild]'

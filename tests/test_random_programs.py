@@ -19,6 +19,7 @@ from tests.quiet_settings import quiet_settings
 from tests.random_program import RandomProgram, Sizes, random_program
 from tests.suite.built_together import build_together
 from tests.suite.nights import mostly_at_night
+from tests.suite.places import on_device
 from tests.suite.strides import stride_difference
 
 Tensors = Sequence[torch.Tensor | None]
@@ -40,7 +41,7 @@ def outputs_and_gradients(
     outputs = function(*given)
     differentiable = [output for output in outputs if output.requires_grad]
     generator = torch.Generator().manual_seed(1)
-    cotangents = [torch.randn(o.shape, generator=generator, dtype=torch.float64).to(o.dtype) for o in differentiable]
+    cotangents = [torch.randn(o.shape, generator=generator, dtype=torch.float64).to(o) for o in differentiable]
     wanted = [tensor for tensor in given if tensor.requires_grad]
     if not differentiable:
         return [outputs, *[[None] * len(wanted)] * (1 + twice)]
@@ -54,9 +55,15 @@ def outputs_and_gradients(
 
 
 def assert_agrees(
-    operator: Callable[..., Any], program: RandomProgram, sizes: Sizes, seed: int, *, twice: bool = False
+    operator: Callable[..., Any],
+    program: RandomProgram,
+    sizes: Sizes,
+    seed: int,
+    *,
+    twice: bool = False,
+    device: str = "cpu",
 ) -> None:
-    arguments, reference = program.arguments(sizes, seed), program.function()
+    arguments, reference = [on_device(given, device) for given in program.arguments(sizes, seed)], program.function()
     results = outputs_and_gradients(operator, arguments, twice=twice)
     eager = outputs_and_gradients(reference, arguments, twice=twice)
     assert_lies(results[0], eager[0], reference, arguments)
@@ -129,15 +136,24 @@ def of_seed(seed: int, *, wide: bool) -> RandomProgram:
     return replace(program, inputs=tuple(inputs))
 
 
-def check(seed: int, settings: Settings, *, resized: bool, twice: bool = False, wide: bool = False) -> None:
+def check(
+    seed: int,
+    settings: Settings,
+    *,
+    resized: bool,
+    twice: bool = False,
+    wide: bool = False,
+    device: str = "cpu",
+    rung: str = "cpp",
+) -> None:
     program = of_seed(seed, wide=wide)
     operator = Operator(program.function(), name=f"random_{seed}", settings=settings)
     try:
-        assert_agrees(operator, program, program.sizes, seed, twice=twice)
+        assert_agrees(operator, program, program.sizes, seed, twice=twice, device=device)
         others = any(given.layout != "row-major" for given in program.inputs)
-        assert operator.last_rung == "cpp" or (program.is_for_row_major and others)
+        assert operator.last_rung == rung or (program.is_for_row_major and others)
         if resized and runs(program, other_sizes(program, seed)):
-            assert_agrees(operator, program, other_sizes(program, seed), seed, twice=twice)
+            assert_agrees(operator, program, other_sizes(program, seed), seed, twice=twice, device=device)
     except BaseException as error:
         error.add_note(f"seed {seed}, sizes {program.sizes}, inputs {program.inputs}\n{program.text}")
         raise

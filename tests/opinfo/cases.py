@@ -63,11 +63,11 @@ def _full_name(info: Any) -> str:
     return f"{info.name}.{info.variant_test_name}" if info.variant_test_name else str(info.name)
 
 
-def samples_of(info: Any, dtype: torch.dtype, count: int) -> Iterator[Sample]:
+def samples_of(info: Any, dtype: torch.dtype, count: int, device: str = "cpu") -> Iterator[Sample]:
     """The first samples of an operation, with gradients where it has them, the same ones each time."""
-    requires_grad = info.supports_autograd and dtype in info.supported_backward_dtypes("cpu")
+    requires_grad = info.supports_autograd and dtype in info.supported_backward_dtypes(device)
     torch.manual_seed(0)
-    for position, sample in enumerate(info.sample_inputs("cpu", dtype, requires_grad=requires_grad)):
+    for position, sample in enumerate(info.sample_inputs(device, dtype, requires_grad=requires_grad)):
         if position == count:
             return
         yield Sample((sample.input, *sample.args), dict(sample.kwargs))

@@ -12,6 +12,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from opwright.api.operator import Operator
+from opwright.binding.variants.backends import Backend
 from opwright.checking.accuracy import Comparison
 from opwright.checking.finding import Fault
 from opwright.errors import OpwrightError, UntraceableReference
@@ -48,10 +49,10 @@ class Service:
     wrong: str = ""
 
 
-def serve(case: Case, settings: Settings | None) -> Service:
+def serve(case: Case, settings: Settings | None, backend: Backend = "cpp") -> Service:
     """Derive kernels for a case; with settings also build them, run them and compare with eager."""
     try:
-        derivation = _derive(case)
+        derivation = _derive(case, backend)
     except UntraceableReference as refusal:
         return Service("untraceable", refusal.fact)
     except OpwrightError as refusal:
@@ -65,7 +66,7 @@ def serve(case: Case, settings: Settings | None) -> Service:
     if settings is None:
         return Service(rung, kernels=kernels, calls=calls)
     try:
-        declined, wrong = _compare(case, settings)
+        declined, wrong = _compare(case, settings, backend)
     except Exception as error:
         expected = _raised_by_eager(case)
         same = isinstance(error, type(expected)) and str(error) == str(expected)
@@ -73,9 +74,10 @@ def serve(case: Case, settings: Settings | None) -> Service:
     return Service("reference" if declined else rung, declined, kernels, calls, wrong)
 
 
-def _derive(case: Case) -> Derivation:
+def _derive(case: Case, backend: Backend) -> Derivation:
     names = [parameter.name for parameter in case.signature.parameters]
-    return derive(case.function, describe(names, case.tensors, gradients=True), case.function.__name__)
+    specs = describe(names, case.tensors, gradients=True)
+    return derive(case.function, specs, case.function.__name__, backend=backend)
 
 
 def _calls(program: Program) -> list[str]:
@@ -97,20 +99,20 @@ def _not_served(case: Case, reason: str) -> Service:
     return Service("reference", reason)
 
 
-def _compare(case: Case, settings: Settings) -> tuple[str, str]:
+def _compare(case: Case, settings: Settings, backend: Backend) -> tuple[str, str]:
     """Why kernels did not serve, and what is wrong; both empty if all is well."""
     about = {"name": case.function.__name__, "signature": case.signature, "settings": settings}
     operator = Operator(case.function, freeze=("info", "sample"), **about)
 
     def pinned(*tensors: torch.Tensor) -> Any:
-        returned = operator.on("cpp")(*tensors)
+        returned = operator.on(backend)(*tensors)
         return (returned,) if isinstance(returned, torch.Tensor) else returned
 
     try:
         actual = _outputs_and_gradients(pinned, _copies(case.tensors))
     except OpwrightError as refusal:
         return refusal.fact, ""
-    if operator.last_rung != "cpp":
+    if operator.last_rung != backend:
         return "a guard of its new kernel fails for these arguments", ""
     return "", _difference(case, actual) or _leaves_the_hot_path(operator, case)
 
@@ -182,7 +184,7 @@ def _outputs_and_gradients(
 def _ramp(output: torch.Tensor) -> torch.Tensor:
     """A cotangent: positive, and neither large nor small."""
     ramp = torch.linspace(0.5, 1.5, output.numel(), dtype=torch.float64) if output.numel() else torch.zeros(0)
-    return ramp.reshape(output.shape).to(output.dtype)
+    return ramp.reshape(output.shape).to(output)
 
 
 def _copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -190,9 +192,11 @@ def _copies(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def _is_random(case: Case) -> bool:
-    state = torch.random.get_rng_state()
+    device = case.tensors[0].device
+    state = torch.cuda.get_rng_state if device.type == "cuda" else torch.random.get_rng_state
+    before = state()
     case.function(*case.tensors)
-    return not torch.equal(state, torch.random.get_rng_state())
+    return not torch.equal(before, state())
 
 
 def _exactly(case: Case) -> list[Tensors] | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from opwright.binding.variants.backends import Backend
 from opwright.settings import Settings
 from tests.opinfo.cases import DTYPES, Unsuitable, case_of, operations, samples_of
 from tests.opinfo.judge import Service, serve
@@ -20,12 +21,14 @@ from tests.opinfo.judge import Service, serve
 _SECONDS_FOR_SAMPLE = 120
 
 
-def sweep_entry(entry: str, samples: int, settings: Settings | None) -> dict[str, Any]:
+def sweep_entry(
+    entry: str, samples: int, settings: Settings | None, device: str = "cpu", backend: Backend = "cpp"
+) -> dict[str, Any]:
     """Serve the samples of one entry, such as "abs|float32"."""
     name, _, dtype = entry.partition("|")
     info = operations()[name]
     begin, skipped, services, witnesses = time.perf_counter(), Counter[str](), [], []
-    for sample in samples_of(info, DTYPES[dtype], samples):
+    for sample in samples_of(info, DTYPES[dtype], samples, device):
         try:
             case = case_of(info, sample)
         except Unsuitable as reason:
@@ -34,7 +37,7 @@ def sweep_entry(entry: str, samples: int, settings: Settings | None) -> dict[str
         except Exception as error:
             skipped[f"eager refuses it: {type(error).__name__}"] += 1
             continue
-        services.append(serve(case, settings))
+        services.append(serve(case, settings, backend))
         if services[-1].wrong:
             witnesses.append(f"{case.description}: {services[-1].wrong}")
     return {

@@ -104,7 +104,7 @@ struct directions_forward_rows {
     read_pieces<Width, Held>(given, this_row, these_pieces);
     Reductions_0 reductions_0;
     reductions_0.start();
-    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
+    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const decltype(this_row.at)& at) {
       float saved_sum_sum_part = 0;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
@@ -117,7 +117,7 @@ struct directions_forward_rows {
     reduce_threads(reductions_0);
     const float saved_sum_sum = static_cast<float>(reductions_0.saved_sum_sum);
     const float norm = sqrtf(saved_sum_sum);
-    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
+    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const decltype(this_row.at)& at) {
       Pack<float, Width> output_pack;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {

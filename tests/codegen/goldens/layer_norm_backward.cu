@@ -59,7 +59,7 @@ struct layer_norm_backward_sum_grad_x_hat_rows {
     read_pieces<Width, Held>(given, this_row, these_pieces);
     Reductions_0 reductions_0;
     reductions_0.start();
-    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
+    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const decltype(this_row.at)& at) {
       float row_sum_grad_x_hat_part = 0;
       float row_sum_grad_x_hat_x_hat_part = 0;
 #pragma unroll
@@ -78,7 +78,7 @@ struct layer_norm_backward_sum_grad_x_hat_rows {
     reduce_threads(reductions_0);
     const float row_sum_grad_x_hat = static_cast<float>(reductions_0.row_sum_grad_x_hat);
     const float row_sum_grad_x_hat_x_hat = static_cast<float>(reductions_0.row_sum_grad_x_hat_x_hat);
-    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
+    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const decltype(this_row.at)& at) {
       Pack<float, Width> grad_x_out_pack;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {

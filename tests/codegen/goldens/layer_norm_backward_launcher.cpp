@@ -139,8 +139,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_02b14705d8cc(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
+    "layer_norm_backward_bca28cf985b0(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_02b14705d8cc", layer_norm_backward_on_stack);
+    "layer_norm_backward_bca28cf985b0", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

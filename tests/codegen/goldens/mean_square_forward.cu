@@ -38,7 +38,7 @@ struct mean_square_forward_rows {
       Reductions& reductions) {
     Piece these_pieces[Held > 0 ? Held : 1];
     read_pieces<Width, Held>(given, this_row, these_pieces);
-    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
+    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const decltype(this_row.at)& at) {
       float row_sum_values_part = 0;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {

@@ -48,7 +48,7 @@ struct softmax_forward_rows {
     read_pieces<Width, Held>(given, this_row, these_pieces);
     Reductions_0 reductions_0;
     reductions_0.start();
-    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
+    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const decltype(this_row.at)& at) {
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
         const float x = this_piece.x_pack[j];
@@ -60,7 +60,7 @@ struct softmax_forward_rows {
     const float row_amax_x = from_order<float>(reductions_0.row_amax_x);
     Reductions_1 reductions_1;
     reductions_1.start();
-    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
+    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const decltype(this_row.at)& at) {
       float row_sum_power_part = 0;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
@@ -74,7 +74,7 @@ struct softmax_forward_rows {
     reduce_threads(reductions_1);
     const float row_sum_power = static_cast<float>(reductions_1.row_sum_power);
     const float reciprocal_1 = 1 / row_sum_power;
-    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {
+    for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const decltype(this_row.at)& at) {
       Pack<float, Width> output_pack;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {

@@ -53,3 +53,31 @@ def test_finders_of_modules_are_of_python(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     assert "find_spec" not in names_run(work)
     assert "find_spec" in names_run(lambda: Finder().find_spec())
+
+
+def test_what_runs_because_a_library_imports_a_module_is_the_librarys(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A module of others, one that it imports itself, and what `dataclass` writes in both."""
+    made = "from dataclasses import dataclass\n\n@dataclass\nclass Made:\n    x: int = 1\n"
+    (tmp_path / "imported_lazily.py").write_text(f"import imported_by_it\n{made}\ndef called():\n    return Made()\n")
+    (tmp_path / "imported_by_it.py").write_text(made)
+    monkeypatch.syspath_prepend(tmp_path)
+    library: dict[str, Any] = {"__name__": "torch._a_module_of_torch"}
+    exec("def load():\n    import imported_lazily\n    return imported_lazily", library)
+
+    def work() -> Any:
+        return library["load"]()
+
+    assert names_run(work) == {"work"}
+    assert names_run(lambda: work().called()) == {"<lambda>", "work", "called", "__init__"}
+
+
+def test_what_a_user_imports_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "imported_by_a_user.py").write_text("def decorated(f):\n    return f\n\n@decorated\ndef g(): ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def work() -> None:
+        importlib.import_module("imported_by_a_user")
+
+    assert names_run(work) == {"work", "<module>", "decorated"}

@@ -187,7 +187,11 @@ class RowsEmitter:
             if phase.reductions and own
             else []
         )
-        opening = "for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const auto& at) {"
+        # With `auto`, NVRTC 13.0 takes the function for one of the host.
+        opening = (
+            "for_each_piece<Width, Held>(given, this_row, these_pieces, "
+            "[&](Piece& this_piece, const decltype(this_row.at)& at) {"
+        )
         return [*start, opening, *indented(visit), "});"]
 
     def _let(self, let: Let, known: Set[str]) -> Iterable[str]:

@@ -11,6 +11,7 @@ import functools
 import hashlib
 import itertools
 import os
+import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ Codes = frozenset[str]
 _of_steps: set[types.CodeType] = set()
 _NOT_OF_USERS = (*LIBRARIES, f"{PACKAGE}{os.sep}")
 _KEEPS_TO_NONE = "opwright_keeps_to_none"
+_IMPORTING = ("importlib", "_frozen_importlib")
 Derived = TypeVar("Derived")
 
 
@@ -160,25 +162,38 @@ def _is_of_library(module: str | None) -> bool:
 
 
 def _is_of_caller(frame: types.FrameType) -> bool:
-    """Whether a function belongs to the library that calls it.
-
-    Those do that sympy writes for sizes of many terms, which say of no module that it is theirs; what Python asks where
-    a module lies; and the body of a module that a library has written itself and imports, as torch.distributed does.
+    """Whether a function belongs to the library that calls it: sympy writes some for sizes of many terms, which say of no
+    module that it is theirs.
     """
-    if frame.f_code.co_name == "<module>" and _is_of_library(_importer_of(frame)):
-        return True
-    caller = str(frame.f_back.f_globals.get("__name__")) if frame.f_back else ""
-    if "__name__" not in frame.f_globals:
-        return caller.startswith("sympy.")
-    return frame.f_code.co_name == "find_spec" and caller.startswith(("importlib.", "_frozen_importlib"))
+    return "__name__" not in frame.f_globals and _name_of(frame.f_back).startswith("sympy.")
+
+
+def _is_imported(frame: types.FrameType, outermost: types.FrameType) -> bool:
+    """Whether it runs because a library imports a module, or Python asks where one lies.
+
+    The module may be one that the library has written itself, as torch.distributed does, or one of others, whose own
+    imports and data classes run too.
+    """
+    found: types.FrameType | None = frame
+    while found and found is not outermost:
+        if found.f_code.co_name == "<module>" and _is_of_library(_importer_of(found)):
+            return True
+        if found.f_code.co_name == "find_spec" and _name_of(found.f_back).startswith(_IMPORTING):
+            return True
+        found = found.f_back
+    return False
 
 
 def _importer_of(frame: types.FrameType) -> str:
     """The module whose code imports the one whose body runs."""
     found = frame.f_back
-    while found and str(found.f_globals.get("__name__")).startswith(("importlib", "_frozen_importlib")):
-        found = found.f_back
-    return str(found.f_globals.get("__name__")) if found else ""
+    while _name_of(found).startswith(_IMPORTING):
+        found = found.f_back if found else None
+    return _name_of(found)
+
+
+def _name_of(frame: types.FrameType | None) -> str:
+    return str(frame.f_globals.get("__name__")) if frame else ""
 
 
 @contextmanager
@@ -186,11 +201,12 @@ def _functions_run() -> Iterator[dict[int, types.CodeType]]:
     """The code, by identity, of all functions that this thread calls until the end of the block, but for libraries'."""
     run: dict[int, types.CodeType] = {}
     passed: dict[int, types.CodeType] = {}  # kept alive, as identities are compared
+    outermost = sys._getframe(2)  # of the block, behind contextlib
 
     def before(behind: TraceFunction | None) -> TraceFunction:
         def enter(frame: types.FrameType, event: str, argument: Any) -> Any:
             code = frame.f_code
-            if id(code) not in run and id(code) not in passed:
+            if id(code) not in run and id(code) not in passed and not _is_imported(frame, outermost):
                 is_left_out = _is_of_library(frame.f_globals.get("__name__")) or _is_of_caller(frame)
                 (passed if is_left_out else run)[id(code)] = code
             return behind(frame, event, argument) if behind else None
