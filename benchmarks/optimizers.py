@@ -88,7 +88,7 @@ def measure(options: Options) -> list[Scorecard]:
 
 def _card(name: str, sizes: str, dtype: torch.dtype, options: Options) -> Scorecard:
     ways = {
-        way: make() for way, make in _ways(name, SIZES[sizes][:: 30 if options.quick else 1], dtype, options).items()
+        way: make() for way, make in ways_of(name, SIZES[sizes][:: 30 if options.quick else 1], dtype, options).items()
     }
     times = medians_us(ways, options)
     best = min(value for way, value in times.items() if way not in ("opwright", BOUND))
@@ -98,29 +98,34 @@ def _card(name: str, sizes: str, dtype: torch.dtype, options: Options) -> Scorec
     return Scorecard(f"{name}, {sizes}, float32", rows, [target])
 
 
-def _ways(
-    name: str, sizes: Sequence[int], dtype: torch.dtype, options: Options
+def ways_of(
+    name: str, sizes: Sequence[int], dtype: torch.dtype, options: Options, device: str = "cpu"
 ) -> dict[str, Callable[[], Callable[[], Any]]]:
+    """What makes the step of each contender, with tensors of its own."""
+
+    def parameters() -> list[torch.Tensor]:
+        return _parameters(sizes, dtype, device)
+
     hyper, of_torch = HYPER[name], getattr(torch.optim, name, None)
     make = of_torch or LionByHand
     ways = {
-        "opwright": lambda: getattr(optim, name)(_parameters(sizes, dtype), **hyper).step,
-        BOUND: lambda: (two_states if MOVED[name] == 7 else one_state)(_parameters(sizes, dtype)).step,
-        "loop": lambda: make(_parameters(sizes, dtype), **hyper, foreach=False).step,
-        "foreach": lambda: make(_parameters(sizes, dtype), **hyper, foreach=True).step,
+        "opwright": lambda: getattr(optim, name)(parameters(), **hyper).step,
+        BOUND: lambda: (two_states if MOVED[name] == 7 else one_state)(parameters()).step,
+        "loop": lambda: make(parameters(), **hyper, foreach=False).step,
+        "foreach": lambda: make(parameters(), **hyper, foreach=True).step,
     }
     if of_torch is not None:
-        ways["fused"] = lambda: make(_parameters(sizes, dtype), **hyper, fused=True).step
+        ways["fused"] = lambda: make(parameters(), **hyper, fused=True).step
     if not (options.quick or options.without_compile):
-        ways["torch.compile"] = lambda: torch.compile(make(_parameters(sizes, dtype), **hyper, foreach=True).step)
+        ways["torch.compile"] = lambda: torch.compile(make(parameters(), **hyper, foreach=True).step)
     return ways
 
 
-def _parameters(sizes: Sequence[int], dtype: torch.dtype) -> list[torch.Tensor]:
+def _parameters(sizes: Sequence[int], dtype: torch.dtype, device: str = "cpu") -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(0)
-    params = [torch.randn(size, generator=generator).to(dtype).requires_grad_() for size in sizes]
+    params = [torch.randn(size, generator=generator).to(device, dtype).requires_grad_() for size in sizes]
     for param in params:
-        param.grad = (0.1 * torch.randn(param.shape, generator=generator)).to(dtype)
+        param.grad = (0.1 * torch.randn(param.shape, generator=generator)).to(device, dtype)
     return params
 
 

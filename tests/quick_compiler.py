@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -16,8 +17,18 @@ from opwright.toolchain.recipe import INCLUDE_DIRECTORY, header_digests
 from opwright.toolchain.storage.records import canonical_json, digest
 from tests.executables import write_executable
 
+
+def _gold_links() -> bool:
+    """Whether the compiler's libraries are where gold looks for them."""
+    if not shutil.which("ld.gold"):
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["g++", "-fuse-ld=gold", "-shared", "-x", "c++", "/dev/null", "-o", f"{folder}/linked.so"]
+        return subprocess.run(command, capture_output=True).returncode == 0
+
+
 OPTIMIZING_LITTLE = "-O1 -fno-tree-vectorize"
-OPTIMIZING_NOTHING = "-O0 -fuse-ld=gold" if shutil.which("ld.gold") else "-O0"  # which links in a fifth of the time
+OPTIMIZING_NOTHING = "-O0 -fuse-ld=gold" if _gold_links() else "-O0"  # which links in a fifth of the time
 
 CHOSEN = "OPWRIGHT_TESTS_CXX"
 """The variable that holds what CXX was before the tests began; empty if it was not set."""

@@ -162,9 +162,7 @@ def _is_of_library(module: str | None) -> bool:
 
 
 def _is_of_caller(frame: types.FrameType) -> bool:
-    """Whether a function belongs to the library that calls it: sympy writes some for sizes of many terms, which say of no
-    module that it is theirs.
-    """
+    """Whether sympy has written it, for sizes of many terms, and calls it: it says of no module that it is its own."""
     return "__name__" not in frame.f_globals and _name_of(frame.f_back).startswith("sympy.")
 
 
