@@ -69,6 +69,16 @@ def test_steps_are_those_of_the_processor(name: str, shapes: Any, no_definition:
     assert_same(ours, right)
 
 
+@pytest.mark.parametrize(("name", "hyper"), mostly_at_night([
+    ("AdamW", {}), ("SGD", {}), ("SGD", {"momentum": 0.9}), ("Lion", {}), ("LAMB", {"weight_decay": 0.1}),
+], 2))  # fmt: skip
+def test_parameters_of_one_element_have_kernels(name: str, hyper: dict[str, Any], no_definition: None) -> None:
+    """Such as the bias of a layer with one output."""
+    cls = getattr(opwright.optim, name)
+    ours, right = (train(each(parameters(((1,), (1, 1), (4, 1))), **hyper), 3) for each in (on_host(cls), cls))
+    assert_same(ours, right)
+
+
 @pytest.mark.parametrize("options", mostly_at_night([
     {"rounding": "stochastic", "max_grad_norm": 0.5}, {"rounding": "stochastic"}, {"master": True},
     {"state_dtype": torch.float32},
