@@ -11,7 +11,7 @@ from opwright import errors
 from opwright.package import PACKAGE
 
 _FAMILY = {
-    "AutocastRefused", "CallableUnsupported", "ChangesItself", "Fault", "HidesFromGradients",
+    "AutocastRefused", "CallableUnsupported", "CaptureRefused", "ChangesItself", "Fault", "HidesFromGradients",
     "ImportedMeanwhile", "LeftToFunction",
     "ModuleUnsupported", "NotElementwise", "OutsideTensor",
     "NoKernel", "NotEjectable", "NumberNeeded", "OutsideMoved", "OutsideUnknown", "PartsRefused", "RanMore",

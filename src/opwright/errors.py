@@ -167,6 +167,10 @@ class UpdateRefused(OpwrightError):
     """The definition of an optimizer is not the update of one parameter."""
 
 
+class CaptureRefused(OpwrightError, RuntimeError):
+    """A step of an optimizer is in the capture of a CUDA graph, whose replay would update with the numbers of then."""
+
+
 class InterpreterUnsupported(OpwrightError, ImportError):
     """opwright is imported in an interpreter that is not the main one of its process."""
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 import ctypes
 import re
 import subprocess
+import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import torch
 
 import opwright
 from opwright.errors import ImplementationRefused, NoKernel, RungMissing, WrongDeclaration
-from opwright.handwritten.kernels.cuda_kernel import Driver
+from opwright.handwritten.kernels import cuda_kernel
+from opwright.handwritten.kernels.cuda_kernel import CudaLoader, Driver, Launched
+from opwright.handwritten.kernels.instance import Instance
 from opwright.toolchain.gpu.nvrtc import find_nvrtc
 from tests.handwritten.planted import made
 from tests.systems.by_hand import FOLDER, by_hand
@@ -85,23 +91,52 @@ def test_grids_that_cannot_be_launched_are_refused() -> None:
 STUB = """\
 #include <cstdio>
 #include <cstring>
+#include <string>
 static float seen[4];
+static std::string steps;
+static thread_local long context_of_thread = 0;
+static thread_local int mode_of_thread = 0;
+static int note(const std::string& step) { return steps += step + "\\n", 0; }
 extern "C" {
+int cuInit(unsigned) { return note("init"); }
+int cuDeviceGet(int* device, int index) { return *device = 100 + index, index < 2 ? 0 : 101; }
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+  *context = (void*)(long)(2 * device);
+  return note("retain " + std::to_string(device));
+}
+int cuCtxGetCurrent(void** context) { return *context = (void*)context_of_thread, 0; }
+int cuCtxPushCurrent_v2(void* context) {
+  context_of_thread = (long)context;
+  return note("push " + std::to_string(context_of_thread));
+}
+int cuCtxPopCurrent_v2(void**) { return context_of_thread = 0, note("pop"); }
+int cuThreadExchangeStreamCaptureMode(int* mode) {
+  const int before = mode_of_thread;
+  mode_of_thread = *mode, *mode = before;
+  return note("mode " + std::to_string(mode_of_thread));
+}
 int cuModuleLoadData(void** module, const void* image) {
   *module = (void*)image;
+  note("load on " + std::to_string(context_of_thread));
   return std::strcmp((const char*)image, "cubin") ? 200 : 0;
 }
 int cuModuleGetFunction(void** function, void* module, const char* name) { *function = (void*)name; return 0; }
-int cuGetErrorString(int status, const char** text) { *text = "device kernel image is invalid"; return 0; }
+int cuGetErrorString(int status, const char** text) {
+  *text = status == 101 ? "invalid device ordinal" : "device kernel image is invalid";
+  return 0;
+}
 int cuLaunchKernel(void* f, unsigned bx, unsigned by, unsigned bz, unsigned tx, unsigned ty, unsigned tz,
                    unsigned shared, void* stream, void** given, void** extra) {
+  note("launch on " + std::to_string(context_of_thread));
   seen[0] = bx * 100 + by * 10 + bz, seen[1] = tx * 100 + ty * 10 + tz;
   seen[2] = *(float*)given[0], seen[3] = *(long long*)given[1] + (long long)stream;
   return 0;
 }
 float* what_was_seen() { return seen; }
+const char* what_was_done() { static std::string done; return done = steps, steps.clear(), done.c_str(); }
 }
 """
+GRID = (1, 2, 3, 4, 5, 6)
 
 
 @pytest.fixture(scope="module")
@@ -112,20 +147,88 @@ def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "stub.so"
 
 
+def done(stub: Path) -> list[str]:
+    """What the driver was asked since the last look."""
+    what = ctypes.CDLL(str(stub)).what_was_done
+    what.restype = ctypes.c_char_p
+    text: bytes = what()
+    return text.decode().splitlines()
+
+
+def loaded(context: int) -> list[str]:
+    """What loading a kernel asks of the driver."""
+    return ["mode 2", f"load on {context}", "mode 0"]
+
+
 def test_a_launch_hands_the_driver_grid_stream_and_parameters(stub: Path) -> None:
     driver = Driver(str(stub))
     function = driver.load(b"cubin")
-    driver.launch(function, (1, 2, 3, 4, 5, 6), 1000, [ctypes.c_float(2.5), ctypes.c_int64(7)])
+    driver.launch(function, GRID, 1000, [ctypes.c_float(2.5), ctypes.c_int64(7)])
     seen = ctypes.CDLL(str(stub)).what_was_seen
     seen.restype = ctypes.POINTER(ctypes.c_float)
     assert seen()[:4] == [123, 456, 2.5, 1007]
 
 
 def test_what_the_driver_refuses_is_told(stub: Path) -> None:
+    done(stub)
     with pytest.raises(NoKernel, match=r"loading a kernel failed: device kernel image is invalid \(200\)"):
         Driver(str(stub)).load(b"nothing")
+    assert done(stub) == ["init", *loaded(0)]
+    with (
+        pytest.raises(NoKernel, match=r"finding cuda:5 failed: invalid device ordinal \(101\)"),
+        Driver(str(stub)).current(5),
+    ):
+        pass
 
 
 def test_no_driver_is_told() -> None:
     with pytest.raises(opwright.errors.CudaCompilerMissing, match="NVIDIA's driver is not installed here"):
         Driver("libcuda-of-nobody.so").load(b"")
+
+
+def test_a_context_is_made_current_only_where_it_is_not_and_for_the_block(stub: Path) -> None:
+    driver = Driver(str(stub))
+    done(stub)
+    with driver.current(1), driver.current(1):
+        pass
+    assert done(stub) == ["init", "retain 101", "push 202", "pop"]
+    with pytest.raises(ZeroDivisionError), driver.current(1):
+        raise ZeroDivisionError
+    assert done(stub) == ["push 202", "pop"]
+
+
+class Compiled:
+    """Stands for what compiles; slowly, so that threads meet there."""
+
+    def __init__(self) -> None:
+        self.architectures: list[str] = []
+
+    def compile(self, _: Any, architecture: str) -> bytes:
+        self.architectures.append(architecture)
+        time.sleep(0.05)
+        return b"cubin"
+
+
+def test_threads_without_a_context_load_a_kernel_once_and_launch_it(
+    stub: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of autograd's backward passes, in which torch may bind no context."""
+    driver, compiled = Driver(str(stub)), Compiled()
+    monkeypatch.setattr(cuda_kernel, "_driver", lambda: driver)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda index: (9, index))
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda index: SimpleNamespace(cuda_stream=1000 + index))
+    launched = Launched(cast("CudaLoader", compiled), cast("Instance", None), [ctypes.c_float, ctypes.c_int64])
+    done(stub)
+    threads = [
+        threading.Thread(target=launched, args=([2.5, 7], GRID, torch.device("cuda", index))) for index in (0, 1, 0, 1)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    asked = done(stub)
+    assert sorted(compiled.architectures) == ["sm_90", "sm_91"]
+    for device in (100, 101):
+        assert asked.count(f"load on {2 * device}") == 1
+        assert asked.count(f"launch on {2 * device}") == asked.count(f"push {2 * device}") == 2
+    assert asked.count("pop") == 4

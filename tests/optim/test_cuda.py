@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import opwright.optim
-from opwright.errors import CudaCompilerMissing, NotElementwise
+from opwright.errors import CaptureRefused, CudaCompilerMissing, NotElementwise
 from opwright.optim.base import DerivedOptimizer
 from opwright.optim.definition import STEP
 from opwright.optim.kinds import split_numbers
@@ -66,6 +66,16 @@ def no_definition(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_steps_are_those_of_the_processor(name: str, shapes: Any, no_definition: None) -> None:
     cls, hyper = getattr(opwright.optim, name), HYPER.get(name, {})
     ours, right = (train(each(groups(parameters(shapes)), **hyper), 6) for each in (on_host(cls), cls))
+    assert_same(ours, right)
+
+
+@pytest.mark.parametrize(("name", "hyper"), mostly_at_night([
+    ("AdamW", {}), ("SGD", {}), ("SGD", {"momentum": 0.9}), ("Lion", {}), ("LAMB", {"weight_decay": 0.1}),
+], 2))  # fmt: skip
+def test_parameters_of_one_element_have_kernels(name: str, hyper: dict[str, Any], no_definition: None) -> None:
+    """Such as the bias of a layer with one output."""
+    cls = getattr(opwright.optim, name)
+    ours, right = (train(each(parameters(((1,), (1, 1), (4, 1))), **hyper), 3) for each in (on_host(cls), cls))
     assert_same(ours, right)
 
 
@@ -139,6 +149,35 @@ def test_reductions_are_those_of_the_processor(
     hyper = {"weight_decay": 0.1} if cls is opwright.optim.LAMB else {}
     ours, right = (train(each(groups(parameters(shapes, dtype)), **hyper), 4) for each in (on_host(cls), cls))
     torch.testing.assert_close(ours, right, rtol=1e-6 if dtype is torch.float32 else 2**-8, atol=0)
+
+
+class OnAGpu(torch.Tensor):
+    """Says that it is on a GPU."""
+
+    is_cuda = True
+
+
+@pytest.mark.parametrize("steps", [0, 2])
+def test_a_step_in_the_capture_of_a_graph_is_refused(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it is the first one or not, and before anything has changed."""
+    capturing = []
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: bool(capturing))
+    param = torch.ones(5).as_subclass(OnAGpu).requires_grad_()
+    optimizer = opwright.optim.AdamW([param])
+    train(optimizer, steps)
+    before = param.detach().clone()
+    capturing.append(1)
+    param.grad = torch.ones(5).as_subclass(OnAGpu)
+    with pytest.raises(CaptureRefused, match=r"AdamW.step\(\) cannot be captured in a CUDA graph") as refusal:
+        optimizer.step()
+    assert isinstance(refusal.value, RuntimeError)  # as that of torch.optim
+    assert torch.equal(param, before)
+    assert [int(state[STEP]) for state in optimizer.state.values()] == ([steps] if steps else [])
+
+
+def test_a_step_on_the_processor_may_run_while_a_graph_is_captured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", None)  # which is not called
+    train(opwright.optim.SGD(parameters([(5,)])), 2)
 
 
 def test_a_number_in_the_memory_of_a_gpu_is_refused() -> None:

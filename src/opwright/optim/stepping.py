@@ -22,7 +22,7 @@ from opwright.optim.options import Options, Rounding, StateDtype, check_options,
 from opwright.optim.serving.entries import Manner
 from opwright.optim.serving.kernels import Kernels
 from opwright.optim.serving.parts import same_everywhere
-from opwright.optim.serving.plan import Plan
+from opwright.optim.serving.plan import Plan, refuse_capture
 from opwright.optim.signatures import OptimizerSignature
 
 _ROUNDING = "rounding"  # in a state_dict: the seed of random rounding, and how often it was used
@@ -125,6 +125,7 @@ class SteppingOptimizer(Optimizer):
 
         Raises:
             RuntimeError: If a gradient is sparse, and the definition does not take such.
+            CaptureRefused: If a CUDA graph is captured, and parameters are on a GPU.
         """
         loss = None
         if closure is not None:
@@ -144,6 +145,7 @@ class SteppingOptimizer(Optimizer):
         plan = self._plan_of_step(manner)
         if plan is None:
             return
+        plan.refuse_capture()
         factor = self._factor(plan, scale)
         numbers = [read[1] for read in self._read]
         if factor is not None:
@@ -226,6 +228,7 @@ class SteppingOptimizer(Optimizer):
 
     def _new_plan(self, params: list[torch.Tensor], groups: list[int], manner: Manner) -> Plan:
         """Look at parameters with gradients, the groups of each by number; states are made where there are none."""
+        refuse_capture(self.definition.name, params)  # before there are states
         hyper = [self._hyper(group) for group in self.param_groups]
         states: list[dict[str, Any]] = [self.state[param] for param in params]
         starting = [self._hyper_of_first_values(group) for group in self.param_groups]

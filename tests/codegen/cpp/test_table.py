@@ -15,6 +15,7 @@ from opwright.errors import NotElementwise
 from opwright.ir.meaning.interpreter import interpret
 from opwright.ir.verifier import verify
 from opwright.operators.updates import Update, derive_update, table_source
+from opwright.passes.order import finish
 from opwright.tracing.interface.specs import NumberSpec, TensorSpec
 
 RATE, STEP = NumberSpec("rate", 0.1), NumberSpec("step", 3.0)
@@ -29,7 +30,7 @@ def elementwise(p: Any, g: Any, rate: Any, step: Any) -> Any:
     return (p - rate / (1 - 0.5**step) * g,)
 
 
-@pytest.mark.parametrize("shape", [(37,), (5, 7), (1, 7), (2, 3, 4, 5)])
+@pytest.mark.parametrize("shape", [(37,), (5, 7), (1, 7), (2, 3, 4, 5), (1,), (1, 1)])
 def test_elements_are_updated_whatever_the_rank(shape: tuple[int, ...]) -> None:
     texts = {table_source(derived(elementwise, s, s), "step", None).source.text for s in (shape, (37,))}
     assert len(texts) == 1
@@ -107,12 +108,31 @@ def test_whole_tensors_are_looked_at_in_passes(function: Callable[..., Any], pas
         table_source(update, "step", None, whole=False)
 
 
-@pytest.mark.parametrize("function", [elementwise, counts, reduces, normalizes])
-def test_merged_kernels_mean_the_same(function: Callable[..., Any]) -> None:
-    program = derived(function, (5, 7), (5, 7)).program
+def of_its_element(p: Any, g: Any, rate: Any, step: Any) -> Any:
+    return (p - rate * g.abs() / (1 + g.square().sum()),)
+
+
+@pytest.mark.parametrize(("function", "shape"), [
+    *((function, (5, 7)) for function in (elementwise, counts, reduces, normalizes)),
+    *((function, shape) for function in (elementwise, counts, of_its_element) for shape in ((1,), (1, 1))),
+])  # fmt: skip
+def test_merged_kernels_mean_the_same(function: Callable[..., Any], shape: tuple[int, ...]) -> None:
+    program = finish(derived(function, shape, shape).program, "cpp")
     generator = np.random.default_rng(0)
-    given = [generator.standard_normal((5, 7)).astype("float32") for _ in "pg"] + [np.array(0.1), np.array(3.0)]
+    given = [generator.standard_normal(shape).astype("float32") for _ in "pg"] + [np.array(0.1), np.array(3.0)]
     once = merged(program)
     verify(once)
     for ours, right in zip(interpret(once, given), interpret(program, given), strict=True):
         np.testing.assert_allclose(ours, right, rtol=1e-6)
+
+
+def test_a_number_that_is_computed_of_the_only_element_is_refused() -> None:
+    """The processor computes such numbers, and the element may be in the memory of a GPU."""
+
+    def scales(p: Any, g: Any, scale: Any, rate: Any, step: Any) -> Any:
+        return p - rate * g, scale + g.sum()
+
+    specs = [TensorSpec(name, torch.float32, shape) for name, shape in zip("pgs", [(1,), (1,), ()], strict=True)]
+    update = derive_update(scales, [*specs, RATE, STEP], ["p", "s"], "update")
+    with pytest.raises(NotElementwise, match="so it is no update element by element"):
+        flat(update.program, ["p", "s"])

@@ -115,6 +115,10 @@ REFUSALS: dict[str, tuple[dict[str, object], str]] = {
         r"cannot launch kernel scale on cuda:0 with 3×1×1 blocks of 256×1×1 threads and 0 bytes of shared memory: "
         + INVALID,
     ),
+    "a stream that torch does not tell": (
+        {"failure": "stream"},
+        "cannot launch kernel scale: PyTorch does not tell the current stream of cuda:0",
+    ),
     "a device that is too old": (
         {"capability": 75},
         r"there are kernels for sm_80 sm_90 compute_80 compute_90, and none for a GPU of compute capability 7\.5",
@@ -151,3 +155,39 @@ def test_without_cuda_in_torch_it_says_so(steps: Steps) -> None:
 
 def test_a_device_beyond_all_is_refused(steps: Steps) -> None:
     assert steps("torch", "cuda:64", "scale") == ["raised: cuda:64 is none of the 64 GPUs that kernels run on"]
+
+
+@pytest.fixture(scope="module")
+def with_runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program as ejected projects are built: kernels are functions, which CUDA's runtime launches."""
+    folder = tmp_path_factory.mktemp("runtime")
+    flags = ("-DOPWRIGHT_CUDA_RUNTIME", f"-I{HERE / 'fake_runtime'}", str(HERE / "fake_torch.cpp"))
+    return compiled("launch_driver.cpp", folder / "program", "-Wall", "-Wextra", "-Werror", *flags)
+
+
+@pytest.fixture
+def steps_with_runtime(with_runtime: Path) -> Steps:
+    def take(*words: str, failure: str = "") -> list[str]:
+        command, environment = [str(with_runtime), *words], {**os.environ, "FAKE_FAILURE": failure}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    return take
+
+
+def test_the_runtime_sets_no_device_that_is_set(steps_with_runtime: Steps) -> None:
+    """Setting one makes a context there."""
+    assert steps_with_runtime("cuda:0", "scale") == ["launch 3x1x1 256x1x1 0 on 200"]
+    assert steps_with_runtime("cuda:1", "scale") == ["set 1", "launch 3x1x1 256x1x1 0 on 201", "set 0"]
+
+
+def test_the_runtime_launches_on_no_stream_but_that_of_torch(steps_with_runtime: Steps) -> None:
+    assert steps_with_runtime("cuda:1", "scale", failure="stream") == [
+        "set 1",
+        "set 0",
+        "raised: cannot launch kernel scale: PyTorch does not tell the current stream of cuda:1",
+    ]
+
+
+def test_a_device_that_the_runtime_does_not_know_is_named(steps_with_runtime: Steps) -> None:
+    (_, told) = steps_with_runtime("cuda:64", "scale")
+    assert told == "raised: cannot launch kernel scale on cuda:64: invalid device ordinal (cudaErrorInvalidDevice)"

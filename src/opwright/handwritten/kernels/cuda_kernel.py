@@ -7,7 +7,8 @@ that an `extern "C"` entry calls, so that the driver can look the entry up by na
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, cached_property
 from typing import Any
 
@@ -21,10 +22,12 @@ from opwright.handwritten.kernels.roles import Contract
 from opwright.handwritten.sources import Sources
 from opwright.toolchain.diagnostics import at_the_authors_line
 from opwright.toolchain.gpu.nvrtc import FLAGS, compile_cuda
+from opwright.toolchain.process.forks import Lock
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY
 
 _AS_DEVICE_FUNCTIONS = "#undef __global__\n#define __global__ __device__\n#define __launch_bounds__(...)"
 _ANY_ARCHITECTURE = "sm_90"
+_RELAXED = 2  # the mode of captures in which a thread may do what is no part of them
 _AS_KERNELS = "#undef __global__\n#define __global__ __attribute__((global))\n#undef __launch_bounds__"
 # NVRTC has no standard headers; these are what sources take from <cstdint>.
 _INTEGERS = "\n".join(
@@ -110,18 +113,26 @@ class Launched:
         self._instance = instance
         self._kinds = kinds
         self._functions: dict[int, ctypes.c_void_p] = {}
+        self._lock = Lock()
 
     def __call__(self, values: Sequence[Any], grid: Grid | None, device: torch.device) -> None:
         """Launch it on a device, on torch's current stream."""
         assert grid is not None
         driver = _driver()
-        with torch.cuda.device(device):
-            index = torch.cuda.current_device()
+        index = torch.cuda.current_device() if device.index is None else device.index
+        stream = torch.cuda.current_stream(index).cuda_stream
+        with driver.current(index):
+            function = self._functions.get(index) or self._load(driver, index)
+            given = [kind(value) for kind, value in zip(self._kinds, values, strict=True)]
+            driver.launch(function, grid, stream, given)
+
+    def _load(self, driver: Driver, index: int) -> ctypes.c_void_p:
+        """Compile and load it for a GPU, once, whatever threads ask."""
+        with self._lock:
             if index not in self._functions:
                 major, minor = torch.cuda.get_device_capability(index)
                 self._functions[index] = driver.load(self._loader.compile(self._instance, f"sm_{major}{minor}"))
-            given = [kind(value) for kind, value in zip(self._kinds, values, strict=True)]
-            driver.launch(self._functions[index], grid, torch.cuda.current_stream().cuda_stream, given)
+            return self._functions[index]
 
 
 class Driver:
@@ -133,14 +144,52 @@ class Driver:
 
     def __init__(self, name: str = "libcuda.so.1") -> None:
         self._name = name
+        self._contexts: dict[int, ctypes.c_void_p] = {}
+
+    @contextmanager
+    def current(self, index: int) -> Iterator[None]:
+        """In this block, torch's context of a GPU is the current one of this thread, which may have none.
+
+        `torch.cuda.device` does not make it so in a new thread, as those of autograd, if the GPU is the first one.
+        """
+        present, wanted = ctypes.c_void_p(), self._primary(index)
+        self._library.cuCtxGetCurrent(ctypes.byref(present))
+        if present.value == wanted.value:
+            yield
+            return
+        self._demand(self._library.cuCtxPushCurrent_v2(wanted), f"turning to cuda:{index}")
+        try:
+            yield
+        finally:
+            self._library.cuCtxPopCurrent_v2(ctypes.byref(present))
+
+    def _primary(self, index: int) -> ctypes.c_void_p:
+        """Torch's context of a GPU, kept for the life of the process, as torch does."""
+        if index not in self._contexts:
+            device, context = ctypes.c_int(), ctypes.c_void_p()
+            self._demand(self._library.cuDeviceGet(ctypes.byref(device), index), f"finding cuda:{index}")
+            self._demand(self._library.cuDevicePrimaryCtxRetain(ctypes.byref(context), device), f"using cuda:{index}")
+            self._contexts[index] = context
+        return self._contexts[index]
 
     def load(self, cubin: bytes) -> ctypes.c_void_p:
-        """Load machine code into the current context; returns the entry."""
+        """Load machine code into the current context, also in the capture of a CUDA graph; returns the entry."""
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        self._demand(self._library.cuModuleLoadData(ctypes.byref(module), cubin), "loading a kernel")
-        status = self._library.cuModuleGetFunction(ctypes.byref(function), module, ENTRY.encode())
-        self._demand(status, "finding a kernel")
+        with self._uncaptured():
+            self._demand(self._library.cuModuleLoadData(ctypes.byref(module), cubin), "loading a kernel")
+            status = self._library.cuModuleGetFunction(ctypes.byref(function), module, ENTRY.encode())
+            self._demand(status, "finding a kernel")
         return function
+
+    @contextmanager
+    def _uncaptured(self) -> Iterator[None]:
+        """What this block does is allowed in a capture, and no part of it."""
+        mode = ctypes.c_int(_RELAXED)
+        self._library.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+        try:
+            yield
+        finally:
+            self._library.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
 
     def launch(self, function: ctypes.c_void_p, grid: Grid, stream: int, given: Sequence[Any]) -> None:
         """Launch a kernel; ctypes holds its parameters."""
@@ -154,9 +203,11 @@ class Driver:
     @cached_property
     def _library(self) -> Any:
         try:
-            return ctypes.CDLL(self._name)
+            library = ctypes.CDLL(self._name)
         except OSError as error:
             raise CudaCompilerMissing(f"NVIDIA's driver is not installed here: {error}") from None
+        library.cuInit(0)  # where torch has not; what fails is told by the functions that are called next
+        return library
 
     def _demand(self, status: int, what: str) -> None:
         if status != 0:

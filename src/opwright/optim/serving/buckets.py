@@ -27,7 +27,7 @@ class Bucket:
         variants: Its kernels.
         kind: The kind.
         positions: Where the parameters stand in a plan.
-        entries: The parameters.
+        entries: The parameters, all on one device.
         hyper: The hyper-parameters of one of their groups.
     """
 
@@ -44,6 +44,7 @@ class Bucket:
         self._variants = variants
         self._kind = kind
         self._hyper = hyper
+        self._device = entries[0].param.device
         self._tables: dict[TableVariant, TensorTable] = {}
         self.positions = positions
         self.entries = entries
@@ -66,7 +67,7 @@ class Bucket:
             seed: Of random rounding.
         """
         if state is not None:
-            known = self._variants.known(state, self._kind)
+            known = self._variants.known(state, self._kind, self._device)
             if known and isinstance(first := known[0], TableVariant) and not self._table(first).run(
                 gradients, numbers, seed
             ):  # fmt: skip
@@ -93,7 +94,7 @@ class Bucket:
 
     def _by_known(self, state: Hashable, numbers: Sequence[Mapping[str, float]], seed: int) -> Sequence[Entry]:
         """Update what the variants so far serve; returns the rest. The variant of the last parameters comes first."""
-        known = self._variants.known(state, self._kind)
+        known = self._variants.known(state, self._kind, self._device)
         remaining: Sequence[Entry] = self.entries
         for variant in tuple(known):
             remaining = self._by(variant, remaining, numbers, seed)

@@ -125,8 +125,14 @@ class Kernels(Protocol):
     def state(self) -> Hashable:
         """What the definition reads outside of its arguments now; None if that cannot be compared."""
 
-    def known(self, state: Any, kind: Kind) -> list[Variant]:
-        """The variants of a kind so far, in the order in which they are tried; the list may be put in another order."""
+    def known(self, state: Any, kind: Kind, device: torch.device) -> list[Variant]:
+        """The variants of a kind so far, in the order in which they are tried; the list may be put in another order.
+
+        Args:
+            state: What the definition reads outside.
+            kind: The kind.
+            device: Where its parameters are.
+        """
 
     def another(self, state: Any, wanted: Wanted) -> Variant:
         """One more variant.

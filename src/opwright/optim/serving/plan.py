@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import torch
 
 from opwright.binding.environment import PLAIN_TYPES
+from opwright.errors import CaptureRefused
 from opwright.optim.definition import STEP, Definition
 from opwright.optim.kinds import Kind
 from opwright.optim.serving.buckets import Bucket, run_composed
@@ -17,6 +18,25 @@ from opwright.optim.serving.entries import Manner, copy_gradient, entry_of, over
 from opwright.optim.serving.kernels import Kernels
 from opwright.optim.serving.parts import number_of, part_of, place_of, placed_alike
 from opwright.tracing.torch_hooks.spread import has_spread, spec_of
+
+
+def refuse_capture(name: str, params: Sequence[torch.Tensor]) -> None:
+    """Refuse a step on a GPU in the capture of a CUDA graph; steps on the processor do not ask.
+
+    The processor counts steps and computes numbers, which a replay would not do again.
+
+    Args:
+        name: Of the optimizer.
+        params: Its parameters.
+
+    Raises:
+        CaptureRefused: If there is such a capture.
+    """
+    if any(param.is_cuda for param in params) and torch.cuda.is_current_stream_capturing():
+        raise CaptureRefused(
+            f"{name}.step() cannot be captured in a CUDA graph: the processor counts its steps and reads its rates",
+            hint="capture the forward and backward passes alone, and call step() after each replay",
+        )
 
 
 class _Without(NamedTuple):
@@ -67,6 +87,7 @@ class Plan:
                 of_group = self._without.setdefault(group, {})
                 of_group.setdefault((param.shape, param.dtype, param.device, missing), _Without(param, missing))
         self._kept = list(kept.values())
+        self._on_gpus = [param for param in params if param.is_cuda][:1]
         self._is_strided = all(param.layout is torch.strided for param in params)
         self.entries = [
             entry_of(definition, param, state, number, group, hyper[group], maximize[group], manner)
@@ -115,6 +136,11 @@ class Plan:
             for param, missing in self._without.get(group, {}).values()
             for name in missing
         )
+
+    def refuse_capture(self) -> None:
+        """See `refuse_capture`."""
+        if self._on_gpus:
+            refuse_capture(self._definition.name, self._on_gpus)
 
     def gradients(self) -> list[torch.Tensor]:
         """The gradients now."""

@@ -82,8 +82,8 @@ class Variants:
             self.fallbacks.tell(refusal)
             return None
 
-    def known(self, state: State, kind: Kind) -> list[Variant]:
-        """The variants of a kind so far, those of other processes among them."""
+    def known(self, state: State, kind: Kind, device: torch.device) -> list[Variant]:
+        """The variants of a kind so far, those of other processes among them; the same for all devices of its type."""
         return self._of_kind(state, kind).found
 
     def _of_kind(self, state: State, kind: Kind) -> _OfKind:

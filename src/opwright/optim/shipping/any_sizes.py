@@ -41,9 +41,9 @@ class ProbedVariants(Variants):
     def _recorded(self, state: Any, kind: Kind) -> list[Variant]:
         return []
 
-    def known(self, state: Any, kind: Kind) -> list[Variant]:
+    def known(self, state: Any, kind: Kind, device: torch.device) -> list[Variant]:
         """The variants of a kind, also those of any sizes."""
-        return [*super().known(state, kind), *super().known(state, of_any_sizes(kind))]
+        return [*self._of_kind(state, kind).found, *self._of_kind(state, of_any_sizes(kind)).found]
 
     def another(self, state: Any, wanted: Wanted) -> Variant:
         """Derive one more."""
@@ -53,8 +53,8 @@ class ProbedVariants(Variants):
         kind = wanted.kind
         if serves_any_sizes(self._definition, wanted):
             kind = of_any_sizes(kind)
-            super().known(state, wanted.kind).remove(variant)
-            super().known(state, kind).append(variant)
+            self._of_kind(state, wanted.kind).found.remove(variant)
+            self._of_kind(state, kind).found.append(variant)
         self._tables.append((state, kind, wanted))
         return variant
 

@@ -111,7 +111,7 @@ class PackagedKernels:
         self._package: str | None = None
         self._default_dtype: torch.dtype = torch.float32
         self._records: Records = {}
-        self._found: dict[str, list[Variant]] = {}
+        self._found: dict[tuple[str, torch.device], list[Variant]] = {}
         self._said: set[str] = set()
 
     def equip(
@@ -142,19 +142,21 @@ class PackagedKernels:
         """The definition is as it was built; None without kernels, and under another default dtype."""
         return self._package if torch.get_default_dtype() is self._default_dtype else None
 
-    def known(self, state: Any, kind: Kind) -> list[Variant]:
-        """All variants of a kind, also those of any sizes."""
-        text = repr(kind)
-        if text not in self._found:
-            if kind.device == "cuda" and not self._serves_gpus():
+    def known(self, state: Any, kind: Kind, device: torch.device) -> list[Variant]:
+        """All variants of a kind, also those of any sizes; none for a GPU on which they do not run."""
+        found = self._found.get((text := repr(kind), device))
+        if found is None:
+            if device.type == "cuda" and not self._serves(device):
                 return []
             names = dict.fromkeys((text, repr(of_any_sizes(kind))))
-            self._found[text] = [self._variant(record) for name in names for record in self._records.get(name, ())]
-        return self._found[text]
+            found = [self._variant(record) for name in names for record in self._records.get(name, ())]
+            self._found[text, device] = found
+        return found
 
-    def _serves_gpus(self) -> bool:
-        """Whether kernels run on all GPUs of this process; of one where they do not, it was said."""
-        return self._gpus is not None and all(map(self._gpus.serve, range(torch.cuda.device_count())))
+    def _serves(self, gpu: torch.device) -> bool:
+        """Whether kernels run on a GPU; of one where they do not, it was said."""
+        index = torch.cuda.current_device() if gpu.index is None else gpu.index
+        return self._gpus is not None and self._gpus.serve(index)
 
     def _variant(self, record: Mapping[str, Any]) -> Variant:
         run = self._find(record["name"])
@@ -166,7 +168,7 @@ class PackagedKernels:
 
     def another(self, state: Any, wanted: Wanted) -> Variant:
         """Refuse: nothing is built here."""
-        if self.known(state, wanted.kind):
+        if self.known(state, wanted.kind, wanted.tensors["param"].device):
             raise NoKernel(f"its kernels for {_described(wanted.kind)} are for other hyper-parameters, or another step")
         raise NoKernel(f"none of its kernels is for {_described(wanted.kind)}")
 

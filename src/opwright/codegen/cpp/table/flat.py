@@ -88,7 +88,7 @@ def flat(program: Program, replaced: Sequence[str]) -> Flat:
     kernel, hoisted = _hoisted(kernel)
     levels |= {let.name: _level(let.value, levels) for let in hoisted}
     elements = [store for store in kernel.stores if store.indices]
-    if any(_level(store.value, levels) for store in kernel.stores if not store.indices):
+    if any(_level(s.value, levels) or _varies(s.value, varying) for s in kernel.stores if not s.indices):
         raise refusal("a state without dimensions is computed of a whole tensor")
     uniform = [let for let in (*kernel.lets, *hoisted) if let.name not in varying]  # each after those it needs
     numbers = tuple(let for let in uniform if isinstance(let, Let) and not levels[let.name])

@@ -4,20 +4,21 @@ Before: kernel over i0 < s0:  let v = v[i0]; let u = v * v; reduce n = sum(u); u
         kernel over i0 < s0:  let p = p[i0]; let u = u_1[i0]; let n = n_1[]; p_1[i0] = p - u / n
 After:  kernel over i0 < s0:  let v = v[i0]; let u = v * v; reduce n = sum(u); let p = p[i0]; p_1[i0] = p - u / n
 
-Its rows are whole tensors: what it reduces is the same for all elements.
+Its rows are whole tensors: what it reduces is the same for all elements. Kernels of tensors of one element have no
+axes; they get one, so that what they compute is that of an element, and not a number known before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from opwright.errors import NotElementwise
 from opwright.ir.contents import needed
 from opwright.ir.expressions.expression import Expression, Load, Local, rewrite_children
-from opwright.ir.expressions.integer import ZERO, Integer, symbols_of
+from opwright.ir.expressions.integer import ONE, ZERO, Integer, symbol, symbols_of
 from opwright.ir.names.fresh import fresh
-from opwright.ir.program import Binding, Buffer, Gather, Kernel, Let, Number, Program, Reduce, Store
+from opwright.ir.program import Axis, Binding, Buffer, Gather, Kernel, Let, Number, Program, Reduce, Store
 
 Place = tuple[Integer, ...]
 
@@ -33,20 +34,23 @@ def merged(program: Program) -> Program:
     """
     kernels = [step for step in program.steps if isinstance(step, Kernel)]
     numbers = [step for step in program.steps if isinstance(step, Number)]
-    over_elements = [kernel for kernel in kernels if kernel.axes]
-    if program.cases or len(kernels) + len(numbers) != len(program.steps) or not over_elements:
+    if program.cases or len(kernels) + len(numbers) != len(program.steps):
         raise refusal(f"it runs {len(program.steps)} steps")
     shapes = _shapes(program, kernels)
-    places = {id(kernel): _place(kernel, shapes) for kernel in over_elements}
-    first = over_elements[0]
-    merging = _Merging(program, {n.target.name for n in numbers}, places[id(first)])
+    over_elements = [kernel for kernel in kernels if kernel.axes or _places(kernel, shapes)]
+    if not over_elements:
+        raise refusal("it computes no elements of tensors")
+    if len({bool(kernel.axes) for kernel in over_elements}) > 1:
+        raise refusal("it reads one element to compute another")
+    axes, place = _point(over_elements, shapes)
+    merging = _Merging(program, {n.target.name for n in numbers}, place)
     for kernel in kernels:
         merging.add(kernel, shapes)
     lets = needed(merging.lets, [store.value for store in merging.stores])
     made = {target.name: target for kernel in kernels for target in kernel.targets}
     targets = tuple(made[store.buffer] for store in merging.stores)
     name = over_elements[-1].name
-    kernel = Kernel(name, targets, first.axes, tuple(lets), tuple(merging.stores), row_axes=len(first.axes))
+    kernel = Kernel(name, targets, axes, tuple(lets), tuple(merging.stores), row_axes=len(axes))
     return replace(program, steps=(*numbers, kernel))
 
 
@@ -63,15 +67,29 @@ def _shapes(program: Program, kernels: list[Kernel]) -> dict[str, tuple[Integer,
     return shapes
 
 
+def _point(kernels: Sequence[Kernel], shapes: Mapping[str, tuple[Integer, ...]]) -> tuple[tuple[Axis, ...], Place]:
+    """The axes of all kernels, and the place at which they read and write."""
+    first, *_ = [_place(kernel, shapes) for kernel in kernels]
+    if kernels[0].axes:
+        return kernels[0].axes, first
+    name = fresh("i0", {let.name for kernel in kernels for let in kernel.lets})
+    return (Axis(name, ONE),), (symbol(name), *first[1:])
+
+
+def _places(kernel: Kernel, shapes: Mapping[str, tuple[Integer, ...]]) -> set[Place]:
+    """Where a kernel reads and writes tensors that have dimensions."""
+    loads = [let.value for let in kernel.lets if isinstance(let.value, Load)]
+    places = {load.indices for load in loads if shapes.get(load.buffer)}
+    return places | {store.indices for store in kernel.stores if store.indices}
+
+
 def _place(kernel: Kernel, shapes: Mapping[str, tuple[Integer, ...]]) -> Place:
     """The one place at which a kernel reads and writes tensors: every axis, in some order."""
     if any(isinstance(let, Gather) for let in kernel.lets) or any(store.reduction for store in kernel.stores):
         raise refusal("it reduces along some dimensions, or gathers")
     if kernel.row_axes not in (0, len(kernel.axes)) and any(isinstance(let, Reduce) for let in kernel.lets):
         raise refusal("it reduces along some dimensions")
-    loads = [let.value for let in kernel.lets if isinstance(let.value, Load)]
-    places = {load.indices for load in loads if shapes.get(load.buffer)}
-    places |= {store.indices for store in kernel.stores if store.indices}
+    places = _places(kernel, shapes)
     if len(places) != 1:
         raise refusal("it reads one element to compute another")
     (place,) = places

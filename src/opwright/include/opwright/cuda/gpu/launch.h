@@ -21,7 +21,8 @@ inline void launch(Kernel& kernel, Shape blocks, Shape threads, std::size_t shar
     driver().demand(driver().cuFuncSetAttribute(function, most_shared_attribute, int(shared_bytes)),
                     "kernel %s cannot have %zu bytes of shared memory on cuda:%d", kernel.name, shared_bytes, index);
   void* stream = nullptr;
-  driver().current_stream(index, &stream);
+  if (driver().current_stream(index, &stream) != 0)
+    refuse("cannot launch kernel %s: PyTorch does not tell the current stream of cuda:%d", kernel.name, index);
   void* parameters[] = {given};
   driver().demand(
       driver().cuLaunchKernel(function, unsigned(blocks.x), unsigned(blocks.y), unsigned(blocks.z), unsigned(threads.x),
