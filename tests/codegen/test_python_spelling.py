@@ -24,6 +24,8 @@ from opwright.ir.program import (
     Call,
     ConstantOperand,
     Kernel,
+    ListOperand,
+    OptionalOperand,
     Program,
     SizeOperand,
     Store,
@@ -239,12 +241,17 @@ def test_names_hide_nothing():
     assert body.statements[-1].value == "torch.ops.aten.mm(x, sum_.mT)"
 
 
+PROCESSOR = ConstantOperand("cpu", "Device")
 CALLS = {
     "torch.ops.aten.addmm(b, x, y)": ("aten::addmm", "", "bxy", (SizeOperand(ONE), SizeOperand(ONE))),
     "torch.ops.aten.addmm(b, x, y, alpha=2)": ("aten::addmm", "", "bxy", (SizeOperand(ONE), SizeOperand(integer(2)))),
     "torch.ops.aten.sum(x, dtype=torch.float64)": ("aten::sum", "", "x", (ConstantOperand("float64", "ScalarType"),)),
     'torch.ops.aten.gelu(x, approximate="tanh")': ("aten::gelu", "", "x", (ConstantOperand("tanh", "str"),)),
     "torch.ops.aten.mean(x)": ("aten::mean", "", "x", (ConstantOperand(None, "None"),)),
+    "torch.ops.aten.zeros([2], device=x.device)": (
+        *("aten::zeros", "", ""),
+        (ListOperand((SizeOperand(integer(2)),)), *map(OptionalOperand, (None, None, PROCESSOR, None))),
+    ),
 }
 
 
@@ -252,7 +259,7 @@ CALLS = {
 def test_calls(text, call):
     function, overload, tensors, others = call
     step = Call((), function, overload, (*map(TensorOperand, tensors), *others))
-    assert spell_call(step, str, str) == text
+    assert spell_call(step, str, str, "x.device") == text
 
 
 @pytest.mark.parametrize("name", KEYWORDS)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+import opwright.library
 from opwright.codegen.python.function import emit_function
 from opwright.codegen.python.layout import ConstantParameter, FunctionLayout, TensorParameter
 from opwright.errors import NoKernel
@@ -370,3 +371,13 @@ def test_long_names_are_subscripted_as_short_ones():
     (gradient,) = torch.autograd.grad(emitted(x, y).sin().sum(), y)
     (expected,) = torch.autograd.grad(namespace[long](x, y).sin().sum(), y)
     torch.testing.assert_close(gradient, expected)
+
+
+def test_tensors_that_are_made_inside_are_where_the_arguments_are():
+    """On a GPU as on the meta device: the trace is on the processor."""
+    logits, target = torch.randn(4, 5, requires_grad=True), torch.tensor([0, 4, -100, 2])
+    rung = opwright.library.smooth_cross_entropy.on("function")
+    torch.testing.assert_close(rung(logits, target), opwright.library.smooth_cross_entropy.reference(logits, target))
+    far = logits.detach().to("meta").requires_grad_()
+    loss = rung(far, target.to("meta"))
+    assert [loss.device.type, torch.autograd.grad(loss, far)[0].device.type] == ["meta", "meta"]

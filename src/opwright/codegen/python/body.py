@@ -84,9 +84,10 @@ class _Writer:
                 case ir.View():
                     self._view(step)
                 case ir.Number(target, value):
-                    self.buffers[target.name] = self._named(target.name, f"torch.tensor({self.sizes.spell(value)})")
+                    text = f"torch.tensor({self.sizes.spell(value)}, device={self._device()})"
+                    self.buffers[target.name] = self._named(target.name, text)
                 case ir.Iota(target):
-                    text = f"torch.arange({self.sizes.spell(target.shape[0])})"
+                    text = f"torch.arange({self.sizes.spell(target.shape[0])}, device={self._device()})"
                     self.buffers[target.name] = self._named(target.name, text)
                 case ir.Call():
                     self._call(step)
@@ -102,7 +103,7 @@ class _Writer:
         self.buffers[target.name] = whole if once else self._named(target.name, whole)
 
     def _call(self, call: ir.Call) -> None:
-        text = spell_call(call, self._buffer, self.sizes.spell)
+        text = spell_call(call, self._buffer, self.sizes.spell, self._device())
         given = tuple(self.names.fresh(target.name) for target in call.targets)
         self.statements.append(Statement(given, text))
         self.buffers.update((target.name, name) for target, name in zip(call.targets, given, strict=True))
@@ -215,6 +216,10 @@ class _Writer:
             return value
         expand = postfix(f".expand({', '.join(map(self.sizes.spell, extents))})")
         return replace(value, spelled=expand.fill([value.spelled]), is_fresh=False)
+
+    def _device(self) -> str:
+        """That of the call: what is traced is on the processor, and runs where the inputs are."""
+        return f"{self.buffers[self.program.inputs[0].name]}.device"
 
     def _filled(self, number: Value, shape: tuple[Integer, ...]) -> Spelled:
         like = next((b for b in self.program.inputs if b.dtype is number.dtype), self.program.inputs[0])

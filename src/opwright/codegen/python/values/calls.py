@@ -60,8 +60,8 @@ KEYWORDS: dict[str, tuple[str, ...]] = {
 _ONE_BY_DEFAULT = frozenset({"beta", "alpha", "value"})
 
 
-def spell_call(step: Call, buffer: Callable[[str], str], size: Callable[[Integer], str]) -> str:
-    """Write a library call; `buffer` and `size` say how its operands are written.
+def spell_call(step: Call, buffer: Callable[[str], str], size: Callable[[Integer], str], device: str) -> str:
+    """Write a library call; `buffer`, `size` and `device` say how its operands are written.
 
     Raises:
         NoKernel: If an operand has no Python spelling.
@@ -69,7 +69,11 @@ def spell_call(step: Call, buffer: Callable[[str], str], size: Callable[[Integer
     name = f"{step.function}.{step.overload}" if step.overload else step.function
     names = KEYWORDS.get(name, ())
     positional = len(step.operands) - len(names)
-    given = [print_operand(operand, buffer, size, spell_constant) for operand in step.operands]
+
+    def constant(value: float | bool | str, kind: str) -> str:
+        return device if kind == "Device" else spell_constant(value, kind)
+
+    given = [print_operand(operand, buffer, size, constant) for operand in step.operands]
     keywords = [
         f"{keyword}={text}"
         for keyword, text in zip(names, given[positional:], strict=True)
