@@ -14,7 +14,7 @@ struct Arguments {
 };
 
 static int mode_of_thread = 0;
-static long context_of_thread = 0;
+static long context_of_thread = 0, context_before = 0;
 
 extern "C" {
 int cuInit(unsigned) { return std::puts("cuInit"), asked("cuInit"); }
@@ -29,11 +29,15 @@ int cuDevicePrimaryCtxRetain(void** context, int device) {
   return *context = reinterpret_cast<void*>(long(device)), std::printf("retain %d\n", device), 0;
 }
 int cuCtxGetCurrent(void** context) { return *context = reinterpret_cast<void*>(context_of_thread), 0; }
-int cuCtxPushCurrent_v2(void* context) {
+int cuCtxSetCurrent(void* context) {
   context_of_thread = reinterpret_cast<long>(context);
+  return std::printf("set %ld\n", context_of_thread), 0;
+}
+int cuCtxPushCurrent_v2(void* context) {
+  context_before = context_of_thread, context_of_thread = reinterpret_cast<long>(context);
   return std::printf("push %ld\n", context_of_thread), 0;
 }
-int cuCtxPopCurrent_v2(void**) { return context_of_thread = 0, std::puts("pop"), 0; }
+int cuCtxPopCurrent_v2(void**) { return context_of_thread = context_before, std::puts("pop"), 0; }
 int cuThreadExchangeStreamCaptureMode(int* mode) {
   const int before = mode_of_thread;
   mode_of_thread = *mode, *mode = before;

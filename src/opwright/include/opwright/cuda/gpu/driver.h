@@ -34,6 +34,7 @@ struct Driver {
   int (*cuDeviceGetAttribute)(int* value, int attribute, int device);
   int (*cuDevicePrimaryCtxRetain)(Context* context, int device);
   int (*cuCtxGetCurrent)(Context* context);
+  int (*cuCtxSetCurrent)(Context context);
   int (*cuCtxPushCurrent)(Context context);
   int (*cuCtxPopCurrent)(Context* context);
   int (*cuThreadExchangeStreamCaptureMode)(int* mode);
@@ -54,6 +55,7 @@ struct Driver {
     find(cuDeviceGetAttribute, driver, "cuDeviceGetAttribute");
     find(cuDevicePrimaryCtxRetain, driver, "cuDevicePrimaryCtxRetain");
     find(cuCtxGetCurrent, driver, "cuCtxGetCurrent");
+    find(cuCtxSetCurrent, driver, "cuCtxSetCurrent");
     find(cuCtxPushCurrent, driver, "cuCtxPushCurrent_v2");
     find(cuCtxPopCurrent, driver, "cuCtxPopCurrent_v2");
     find(cuThreadExchangeStreamCaptureMode, driver, "cuThreadExchangeStreamCaptureMode");
@@ -97,7 +99,8 @@ inline const Driver& driver() {
   return found;
 }
 
-// Makes torch's context of a device current on this thread while it lives.
+// Makes torch's context of a device current on this thread while it lives. A thread without any keeps that of the first
+// device, which is its device as torch sees it: cuBLAS warns where there is none, as in the threads of backward passes.
 class Current {
  public:
   explicit Current(int index) {
@@ -105,8 +108,9 @@ class Current {
     driver().cuCtxGetCurrent(&present);
     const Context wanted = primary(index);
     if (present == wanted) return;
-    driver().demand(driver().cuCtxPushCurrent(wanted), "cannot turn to cuda:%d", index);
-    pushed_ = true;
+    pushed_ = present || index > 0;
+    driver().demand(pushed_ ? driver().cuCtxPushCurrent(wanted) : driver().cuCtxSetCurrent(wanted),
+                    "cannot turn to cuda:%d", index);
   }
   Current(const Current&) = delete;
   ~Current() {
