@@ -52,6 +52,7 @@ def test_autocast(dtype: torch.dtype) -> None:
 
 
 @ON_A_GPU
+@pytest.mark.filterwarnings("ignore:The AccumulateGrad node's stream")  # which the arguments were made on
 def test_a_training_step_is_captured_and_replayed() -> None:
     operator, given = made(gate, "captured"), [normal(64, 33), normal(33), normal(33)]
     side = torch.cuda.Stream()

@@ -150,8 +150,8 @@ class Driver:
     def current(self, index: int) -> Iterator[None]:
         """In this block, torch's context of a GPU is the current one of this thread, which may have none.
 
-        `torch.cuda.device` does not make it so in a new thread, as those of autograd, if the GPU is the first one. Such a
-        thread keeps it, as in `opwright/cuda/gpu/driver.h`.
+        `torch.cuda.device` does not make it so in a new thread, as those of autograd, if the GPU is the first one. Such
+        a thread keeps it, as in `opwright/cuda/gpu/driver.h`.
         """
         present, wanted = ctypes.c_void_p(), self._primary(index)
         self._library.cuCtxGetCurrent(ctypes.byref(present))
