@@ -15,6 +15,11 @@ every_gradient = partial(torch.autograd.grad, allow_unused=True, materialize_gra
 """`torch.autograd.grad` with respect to every input: zeros for unused ones."""
 
 
+def is_here(sample: Sample) -> bool:
+    """Whether all tensors of a sample are on the processor."""
+    return all(tensor.device.type == "cpu" for tensor in sample.tensors())
+
+
 def fresh(sample: Sample) -> Sample:
     """Copy the tensors, so that a call can change them."""
     return sample.map(lambda tensor: tensor.detach().clone())
