@@ -95,13 +95,15 @@ def test_transforms() -> None:
         )
 
 
+@ON_A_GPU
+@pytest.mark.falls_back
 def test_random_numbers_are_those_of_eager() -> None:
     operator, x = made(dropped, "dropped"), normal(64, 65)
     torch.manual_seed(3)
     ours = results(operator, x)
     torch.manual_seed(3)
     torch.testing.assert_close(ours, results(dropped, x))
-    assert operator.last_rung == RUNG
+    assert operator.last_rung == "composed"  # on a GPU only the function draws as eager does
 
 
 @ON_A_GPU
@@ -143,6 +145,7 @@ def test_numbers_flags_and_half_types() -> None:
         torch.testing.assert_close(operator(x, 2.0, False), x)
 
 
+@pytest.mark.falls_back  # attention on a GPU is a part of its own
 def test_a_module_trains_as_in_eager() -> None:
     torch.manual_seed(0)
     layer = torch.nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True).to(DEVICE)

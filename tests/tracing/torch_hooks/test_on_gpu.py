@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from opwright.errors import NoKernel, UntraceableReference
+from opwright.operators import refusals
 from opwright.tracing.graph import Graph
 from opwright.tracing.interface.specs import TensorSpec
 from opwright.tracing.trace import trace
@@ -62,3 +63,30 @@ def test_what_would_leave_the_gpu_is_refused(name: str) -> None:
 
 def test_on_the_processor_nothing_is_refused() -> None:
     assert len(traced(REFUSED["made without a device"][0], "cpu").outputs) == 1
+
+
+def attended(x: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.scaled_dot_product_attention(x, x, x).tanh()
+
+
+@pytest.fixture
+def built_for_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch as it tells of itself where it is built for CUDA: it has all kernels, but those for the processor."""
+
+    def has_kernel(operation: str, key: str) -> bool:
+        return key == "CUDA" and not operation.endswith("for_cpu")
+
+    monkeypatch.setattr(refusals, "_is_built_for_cuda", lambda: True)
+    monkeypatch.setattr(refusals, "_has_kernel", has_kernel)
+
+
+def test_operations_for_the_processor_alone_are_refused(built_for_cuda: None) -> None:
+    specs = [TensorSpec("x", torch.float32, (2, 4, 5, 8), device="cuda")]
+    with pytest.raises(NoKernel, match="_scaled_dot_product_flash_attention_for_cpu for GPUs"):
+        refusals.refuse_here(trace(attended, specs)[0], specs)
+    refusals.refuse_here(trace(torch.tanh, specs)[0], specs)
+
+
+def test_on_the_processor_they_serve(built_for_cuda: None) -> None:
+    specs = [TensorSpec("x", torch.float32, (2, 4, 5, 8))]
+    refusals.refuse_here(trace(attended, specs)[0], specs)
