@@ -27,6 +27,7 @@ FLAGS = (*SHIPPED_FLAGS, "-lineinfo")
 # The layouts of the wheels for CUDA 13 and for CUDA 12.
 _WHEEL_LIBRARIES = ("cu*/lib/libnvrtc.so.*", "cuda_nvrtc/lib/libnvrtc.so.*")
 _WHEEL_HEADERS = ("cu{major}/include", "cuda_runtime/include")
+_BUILTINS = "libnvrtc-builtins.so.*"
 _TOOLKIT_LIBRARIES = ("lib64/libnvrtc.so", "targets/*/lib/libnvrtc.so")
 _SHOWN_LINES = 5
 _SUCCESS, _INVALID_OPTION = 0, 5
@@ -152,6 +153,8 @@ def _headers_beside(path: Path, major: int) -> Path | None:
 
 @lru_cache(maxsize=8)
 def _library(path: Path) -> ctypes.CDLL:
+    for part in sorted(path.parent.glob(_BUILTINS)):
+        ctypes.CDLL(str(part))  # which the NVRTC of CUDA 13.0 looks for by name, and not beside itself
     library = ctypes.CDLL(str(path))
     library.nvrtcGetErrorString.restype = c_char_p
     library.nvrtcCreateProgram.argtypes = [c_void_p, c_char_p, c_char_p, c_int, c_void_p, c_void_p]
