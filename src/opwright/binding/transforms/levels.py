@@ -37,12 +37,8 @@ def are_transformed(args: Sequence[Any]) -> bool:
 
 
 def _cannot_record() -> bool:
-    """Whether this is a level of `grad` in inference mode, which PyTorch 2.11 leaves on there; its gradients are 0."""
-    return (
-        torch.is_inference_mode_enabled()
-        and torch.is_grad_enabled()
-        and functorch.innermost().transform is functorch.Transform.GRAD
-    )
+    """Whether `grad` runs in inference mode, which PyTorch 2.11 leaves on at its levels; its gradients are zero."""
+    return torch.is_inference_mode_enabled() and torch.is_grad_enabled() and functorch.is_differentiating()
 
 
 class TransformServer:
