@@ -148,8 +148,8 @@ X, Y = random(3, 4), random(3, 4, seed=1)
 
 
 def test_calls_are_recorded_on_the_path_that_is_asked_for(path):
-    name = wave(random(3)).grad_fn.name()
-    assert name == {"C++": "WaveBackward", "Python": "OperatorFunctionBackward"}[path]
+    result = wave(random(3))  # held, since the node of a custom function of PyTorch 2.11 ends with it
+    assert result.grad_fn.name() == {"C++": "WaveBackward", "Python": "OperatorFunctionBackward"}[path]
 
 
 MASKS = [

@@ -20,7 +20,8 @@ def test_both_rungs_are_written() -> None:
 def test_the_number_gets_no_gradient(mul_constant) -> None:
     x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(mul_constant, (x, 2.5))
-    assert len([node for node, _ in mul_constant(x, 2.5).grad_fn.next_functions if node]) == 1
+    y = mul_constant(x, 2.5)  # held, since the node of a custom function of PyTorch 2.11 ends with it
+    assert len([node for node, _ in y.grad_fn.next_functions if node]) == 1
 
 
 def test_a_gradient_that_is_none_stays_none(mul_constant) -> None:

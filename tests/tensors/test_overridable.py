@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+import torch
 
 from tests.suite.nights import mostly_at_night
 from tests.tensors.overridable import functions, judge, written_into_plain
@@ -34,6 +35,8 @@ EXCEPTIONS = {
     "torch.Tensor.set_": _MEMORY,
 }
 FUNCTIONS = functions()
+if hasattr(torch.Tensor, "align_as"):  # of PyTorch 2.11
+    EXCEPTIONS["torch.Tensor.align_as"] = "only the names of the other tensor's dimensions are read"
 _GOOD = ("kept", "no tensors")
 _CALLED = 1000  # at least; the others need hardware, quantised or sparse tensors, or objects that are no tensors
 

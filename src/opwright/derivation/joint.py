@@ -15,6 +15,7 @@ from torch.fx import Node
 from opwright.derivation.shared_history import Feeding, Freed, feeding, freed_by, nodes_behind
 from opwright.derivation.tangents import tangent_names
 from opwright.errors import NoKernel
+from opwright.tracing.decompositions.second_derivatives import add_second_derivatives
 from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph
 from opwright.tracing.hints import DRAW_OUTSIDE
@@ -55,6 +56,7 @@ def trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) ->
         UntraceableReference: If its control flow or a shape depends on data.
         NoKernel: If it, or its derivative, does something that no kernel can do.
     """
+    add_second_derivatives()
     return in_fresh_thread(lambda: with_more_formulas_if_needed(lambda: _trace_joint(reference, specs)))
 
 

@@ -8,11 +8,12 @@ from opwright.toolchain.process.starting import run
 from tests.suite.warm_python import run as run_python
 
 PROGRAM = """
-import os, signal, sys, threading, time
+import os, signal, sys, threading, time, warnings
 from pathlib import Path
 from opwright.toolchain.process.jobs import Job, run_side_by_side
 from opwright.toolchain.process.starting import run
 
+warnings.filterwarnings("ignore", ".*use of fork.*", DeprecationWarning)  # of Python 3.12 and newer
 ways = {"run": lambda: run(("true",), 60.0), "jobs": lambda: run_side_by_side([Job(("true",), Path("/"))], 60.0, int)}
 over = threading.Event()
 

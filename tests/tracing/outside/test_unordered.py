@@ -24,6 +24,8 @@ ASKED = [
     "names = {k for k in n}\nreturn x if 'a' in names or x not in names else n",
     "names = {k for k in [j for j in n if j in {i for i in x}]}\nreturn 'a' in names",
     "names = {x, n}\nreturn 'a' in names",
+    "names = {k + v for v in n for k in v if k}\nreturn x in names and n in names",
+    "names = {*n}\nreturn 'a' in names",
     "for k, v in n.items():\n    x = x + v\nreturn x",
 ]
 MADE = [
@@ -37,6 +39,11 @@ MADE = [
     "return list({k for k in n})",
     "return [k for k in {j for j in n}]",
     "return set(n)",
+    "return [*{*n}]",
+    "return [*{*n, x}]",
+    "names = {k for v in n for k in v}\nreturn [*names]",
+    "return {k: {j for j in k} for k in n}",
+    "return [*{1 for x.y in n}]",
     "return n.keys() - x",
     "return n.union(x)",
     "names = n.items()\nreturn names & x",

@@ -38,7 +38,7 @@ def saved_for(ctx: Any, plan: Plan, used: Sequence[int]) -> Kept:
     places = {plan.tangents.index(position) for position in used}
     is_freed = any(not passed.isdisjoint(plan.freed[place]) for place in places)
     keeper: Any = None if is_freed else getattr(ctx, "keeper", None)
-    saved: Kept = (keeper or ctx).saved_tensors
+    saved: Kept = (ctx if keeper is None else keeper.grad_fn).saved_tensors
     if not _get_current_graph_task_keep_graph():
         ctx.passed = passed = passed | places
         others = set(range(len(plan.tangents))) - passed
@@ -53,12 +53,15 @@ def came_before(ctx: Any) -> bool:
 
 
 def _keeper_of(saved: Kept, plan: Plan) -> Any:
-    """A node that keeps them, but for the outputs, which would keep the node of the call, and so this one."""
+    """A tensor whose node keeps them, but for the outputs, which would keep the node of the call, and so this one.
+
+    In PyTorch 2.11, but not 2.13, a node of a custom function frees what it has saved when its last result dies.
+    """
     arguments = len(plan.saved.contributing)
     outputs = range(arguments, arguments + len(plan.saved.outputs))
     kept = [None if place in outputs else tensor for place, tensor in enumerate(saved)]
     with torch.enable_grad():
-        return _hold(torch.empty(0, requires_grad=True), *kept).grad_fn
+        return _hold(torch.empty(0, requires_grad=True), *kept)
 
 
 class _Keeper(Function):

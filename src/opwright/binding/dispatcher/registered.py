@@ -72,6 +72,7 @@ class Registered:
         self._signature = signature
         self._reference = reference
         self._server = server
+        self._serve_by_reference = server.serve_by_reference
         self._gradients_of = gradients_of
         self._gives_what_kernels_give = gives_what_kernels_give
         self._laid_out: Callable[[Any, Sequence[Any]], Any] | None = None
@@ -107,6 +108,7 @@ class Registered:
     def serve_by(self, server: Serving, laid_out: Callable[[Any, Sequence[Any]], Any]) -> None:
         """Replace what serves its calls; the results for these arguments are then laid out."""
         self._server, self._laid_out = server, laid_out
+        self._serve_by_reference = server.serve_by_reference
 
     def _withdraw(self) -> None:
         self.overload, self.is_replaced = None, True
@@ -120,7 +122,8 @@ class Registered:
         return self._run_reference(*args)
 
     def _run_reference(self, *args: Any) -> Any:
-        return self._server.serve_by_reference(args)
+        # Not from `_server`: the compiler of PyTorch 2.11 takes an object with `__get__` for one of the class.
+        return self._serve_by_reference(args)
 
     def _call(self, *args: Any) -> Any:
         assert self.overload is not None

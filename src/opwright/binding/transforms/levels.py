@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
+
 from opwright.binding.native import native
 from opwright.binding.own_errors import runs_reference
 from opwright.binding.transforms.dual_tensors import serve_dual
@@ -32,6 +34,11 @@ from opwright.tracing.torch_hooks import functorch
 def are_transformed(args: Sequence[Any]) -> bool:
     """Whether a function transform is active, or an argument is a dual tensor."""
     return functorch.are_active() or (functorch.is_forward_mode() and any(map(functorch.is_dual, args)))
+
+
+def _cannot_record() -> bool:
+    """Whether `grad` runs in inference mode, which PyTorch 2.11 leaves on at its levels; its gradients are zero."""
+    return torch.is_inference_mode_enabled() and torch.is_grad_enabled() and functorch.is_differentiating()
 
 
 class TransformServer:
@@ -88,6 +95,8 @@ class TransformServer:
         if not self._has_asked:
             self._has_asked = True
             native.equip(self, self._settings)
+        if _cannot_record():
+            return self._run_reference(args)
         return self._step_below(self._operator, transforms, args) or self._run_reference(args)
 
     def _draw_alike(self, args: Sequence[Any]) -> Served:

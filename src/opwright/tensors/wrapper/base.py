@@ -14,7 +14,7 @@ from torch.utils.data._utils.collate import default_collate_fn_map
 from opwright.errors import WrapperRefused
 from opwright.tensors.wrapper.dispatching import as_written, in_memory_of_its_own, is_lazy, knows, lazily_right, plan
 from opwright.tensors.wrapper.gathering import Gathered
-from opwright.tensors.wrapper.names import MISSING, Names, read_names
+from opwright.tensors.wrapper.names import MISSING, Names, names_of, read_names
 from opwright.tensors.wrapper.opening import Held
 from opwright.tensors.wrapper.recording import Open, Wrap
 from opwright.tensors.wrapper.rules import Rule, densify, without_rule
@@ -66,7 +66,7 @@ class Wrapper(Gathered, Held, torch.Tensor):
     ) -> None:
         """Read the class line; a subclass of a wrapper holds what that holds, and metadata of its own."""
         super().__init_subclass__(**options)
-        inherited = getattr(cls, "names", None)
+        inherited = names_of(cls)
         if inherited is None or data:
             cls.names = read_names(cls.__name__, data, meta, dtype)
         elif meta:
@@ -89,7 +89,7 @@ class Wrapper(Gathered, Held, torch.Tensor):
         Raises:
             WrapperRefused: If what stands for a tensor is none, or one of several requires gradients.
         """
-        if not hasattr(cls, "names"):
+        if names_of(cls) is None:
             raise WrapperRefused(
                 "opwright.tensors.Wrapper holds nothing itself",
                 hint='make a class of your own: class Meta(opwright.tensors.Wrapper, data=("elem",))',

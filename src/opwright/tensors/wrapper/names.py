@@ -61,6 +61,12 @@ class Names:
         return inspect.Signature(parameters)
 
 
+def names_of(kind: type) -> Names | None:
+    """What a class of wrappers holds; None before it is read. Tensors of PyTorch 2.11 have other `names`."""
+    names = getattr(kind, "names", None)
+    return names if isinstance(names, Names) else None
+
+
 def read_names(kind: str, data: Sequence[str], meta: Sequence[str], dtype: str | None) -> Names:
     """Check the names of a class line.
 

@@ -98,6 +98,9 @@ def keep_device_guard() -> None:
     Where torch is built with CUDA and there is no GPU, the first mode replaces the guard of CUDA for the whole process
     by one that belongs to its thread (`ensureCUDADeviceGuardSet` in c10/core/impl/DeviceGuardImplInterface.cpp, torch
     2.9 to 2.15). When that thread has ended, the next mode reads what is freed. Here that thread never ends.
+
+    The new guard pretends that there is a GPU. Autograd would start a thread for it with its first backward pass, and
+    refuse to run in processes that are forked later. So a pass comes before, which finds none.
     """
     replace: Callable[[], None] | None = getattr(torch._C, "_ensureCUDADeviceGuardSet", None)
     if replace is None or not torch.cuda._is_compiled() or torch.cuda.is_available():
@@ -105,6 +108,9 @@ def keep_device_guard() -> None:
     is_replaced = threading.Event()
 
     def wait_forever() -> None:
+        with _without_compiled_autograd():
+            leaf = torch.zeros((), device="cpu", requires_grad=True)
+            torch.autograd.grad(leaf.clone(), leaf)
         replace()
         is_replaced.set()
         threading.Event().wait()

@@ -10,7 +10,7 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from opwright.tracing.outside.code.unordered import is_only_asked, set_lines
+from opwright.tracing.outside.code.unordered import is_only_asked, set_lines, singles
 
 Lines = frozenset[int]
 
@@ -84,7 +84,8 @@ class Named:
 @functools.lru_cache(maxsize=4096)
 def named_by(code: types.CodeType) -> Named:
     """The names in a code object, including nested functions."""
-    steps = [step for step in dis.get_instructions(code) if step.opname not in _NOTHING]
+    each = (step for step in dis.get_instructions(code) if step.opname not in _NOTHING)
+    steps = [single for step in each for single in singles(step)]
     found = _Found(code.co_freevars, set_lines(code, steps))
     line, has_jumped = code.co_firstlineno, False
     for position, step in enumerate(steps):

@@ -1,13 +1,17 @@
 """Lines that make sets, which are gone through in another order in another process.
 
 A set that is only asked for members, at once or under the name of a local variable, is like a list: it does not count.
+
+Comprehensions are functions in Python 3.11. Since 3.12 their loops are in the code around them, between instructions
+that put variables of the same names aside and back (PEP 709).
 """
 
 from __future__ import annotations
 
 import dis
+import re
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 _SETS = frozenset({"set", "frozenset"})
 _OF_SETS = frozenset({"union", "intersection", "difference", "symmetric_difference"})
@@ -18,6 +22,8 @@ _HARMLESS = frozenset({"GET_ITER", "CONTAINS_OP", "CALL"})
 ASKING = frozenset({"isinstance", "issubclass"})
 _COMPREHENSIONS = frozenset({"<setcomp>", "<listcomp>", "<dictcomp>", "<genexpr>"})
 _ALL_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec"})
+_READS = frozenset({"LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK"})
+_TWO = re.compile(r"(STORE_FAST|LOAD_FAST|LOAD_FAST_BORROW)_(STORE_FAST|LOAD_FAST|LOAD_FAST_BORROW)")
 
 
 def set_lines(code: types.CodeType, steps: Sequence[dis.Instruction]) -> frozenset[int]:
@@ -25,7 +31,7 @@ def set_lines(code: types.CodeType, steps: Sequence[dis.Instruction]) -> frozens
 
     Args:
         code: The code.
-        steps: Its instructions, without those that do nothing.
+        steps: Its instructions, without those that do nothing, each about one variable.
     """
     found, line = set[int](), code.co_firstlineno
     for place, step in enumerate(steps):
@@ -40,14 +46,27 @@ def is_only_asked(following: Sequence[dis.Instruction]) -> bool:
     return bool(following) and following[0].opname == "CONTAINS_OP"
 
 
+def singles(step: dis.Instruction) -> Iterator[dis.Instruction]:
+    """An instruction that is about two local variables, as two."""
+    two = _TWO.fullmatch(step.opname)
+    if two is None or not isinstance(step.argval, tuple):
+        yield step
+        return
+    for kind, name in zip(two.groups(), step.argval, strict=True):
+        yield step._replace(opname=kind, argval=name)
+
+
 def _makes_set(code: types.CodeType, steps: Sequence[dis.Instruction], place: int) -> bool:
     kind, name, following = steps[place].opname, steps[place].argval, steps[place + 1 : place + 3]
     if kind == "BUILD_SET":
-        return steps[place].arg != 0 and not _is_for_asking(code, steps, place + 1)
+        behind = place + 1 if steps[place].arg else _end_of_loop(steps, place)
+        return behind is not None and not _is_for_asking(code, steps, behind)
+    if kind == "SET_UPDATE":
+        return steps[place - 1].opname != "LOAD_CONST" and not _is_for_asking(code, steps, place + 1)
     if kind == "LOAD_CONST" and isinstance(name, types.CodeType) and name.co_name == "<setcomp>":
         return not _is_for_asking(code, steps, _end_of_comprehension(steps, place))
     if kind == "SET_ADD":
-        return code.co_name != "<setcomp>"  # which the code around it answers for
+        return steps[place].arg == 1  # a comprehension has an iterator in between, and counts where it begins
     if kind in _GLOBALS:
         return name in _SETS and not _is_asked_for(steps, place)
     if kind not in _ATTRIBUTES or name not in _OF_SETS | _VIEWS:
@@ -87,6 +106,22 @@ def _end_of_comprehension(steps: Sequence[dis.Instruction], place: int) -> int:
     return len(steps)
 
 
+def _end_of_loop(steps: Sequence[dis.Instruction], place: int) -> int | None:
+    """The instruction that takes the set of a comprehension whose loop is here; None if no such loop begins here."""
+    swap, loop = steps[place + 1 : place + 3] if place + 2 < len(steps) else (None, None)
+    if swap is None or loop is None or swap.opname != "SWAP":
+        return None
+    before = steps[place - 1]
+    if before.opname != "SWAP" or loop.opname != "FOR_ITER":  # it has no variable of its own, or is asynchronous
+        return len(steps)
+    at = next((at for at in range(place, len(steps)) if steps[at].offset == loop.argval), len(steps))
+    while at < len(steps) and steps[at].opname in {"END_FOR", "POP_TOP", "POP_ITER"}:
+        at += 1
+    if at < len(steps) and steps[at].opname == "SWAP":  # else it is stored before the variables are put back
+        at += before.arg or 1
+    return at
+
+
 def _is_for_asking(code: types.CodeType, steps: Sequence[dis.Instruction], place: int) -> bool:
     """Whether the value that is there before an instruction is only asked for members."""
     if place >= len(steps):
@@ -96,10 +131,5 @@ def _is_for_asking(code: types.CodeType, steps: Sequence[dis.Instruction], place
     name = steps[place].argval
     if steps[place].opname != "STORE_FAST" or name in code.co_cellvars or not _ALL_LOCALS.isdisjoint(code.co_names):
         return False
-    reads = [at for at, step in enumerate(steps) if "LOAD" in step.opname and _names(step, name)]
-    return all(steps[at].opname == "LOAD_FAST" and is_only_asked(steps[at + 1 : at + 2]) for at in reads)
-
-
-def _names(step: dis.Instruction, name: str) -> bool:
-    """Whether an instruction is about a local variable, perhaps beside another one."""
-    return "FAST" in step.opname and (name == step.argval or (isinstance(step.argval, tuple) and name in step.argval))
+    reads = [at for at, step in enumerate(steps) if step.opname.startswith("LOAD_FAST") and step.argval == name]
+    return all(steps[at].opname in _READS and is_only_asked(steps[at + 1 : at + 2]) for at in reads)
