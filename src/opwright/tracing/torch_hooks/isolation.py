@@ -108,11 +108,13 @@ def keep_device_guard() -> None:
     is_replaced = threading.Event()
 
     def wait_forever() -> None:
-        with _without_compiled_autograd():
-            leaf = torch.zeros((), device="cpu", requires_grad=True)
-            torch.autograd.grad(leaf.clone(), leaf)
-        replace()
-        is_replaced.set()
+        try:
+            with _without_compiled_autograd():
+                leaf = torch.zeros((), device="cpu", requires_grad=True)
+                torch.autograd.grad(leaf.clone(), leaf)
+            replace()
+        finally:
+            is_replaced.set()
         threading.Event().wait()
 
     threading.Thread(target=wait_forever, name="opwright device guard", daemon=True).start()
