@@ -15,9 +15,9 @@ struct directions_forward_case_0_arguments {
 
 template <class Index, int Width>
 struct directions_forward_case_0_points {
-  Pack<float, Width> x_pack;
-  Pack<float, Width> x_1_pack;
-  Pack<float, Width> x_2_pack;
+  LoadedPack<float, Width> x_pack;
+  LoadedPack<float, Width> x_1_pack;
+  LoadedPack<float, Width> x_2_pack;
 
   __device__ void read(const directions_forward_case_0_arguments& given, const Points<Index, 0, 1>& at) {
     x_pack = load<Width>(given.x, at);
@@ -81,7 +81,7 @@ template <class Index, int Width, int Held>
 struct directions_forward_rows {
   // One pack of a row, in a thread.
   struct Piece {
-    Pack<float, Width> x_pack;
+    LoadedPack<float, Width> x_pack;
 
     __device__ void read(const directions_forward_arguments& given, const Points<Index, 1, 1>& at) {
       x_pack = load<Width>(given.x, at);
@@ -140,24 +140,16 @@ extern "C" __global__ void __launch_bounds__(1024)
 directions_forward_wide(const __grid_constant__ directions_forward_arguments given) {
   for_each_row<directions_forward_rows, int64_t, 1, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(256)
-directions_forward_held_4(const __grid_constant__ directions_forward_arguments given) {
-  for_each_row<directions_forward_rows, int32_t, 1, 4>(given);
-}
-extern "C" __global__ void __launch_bounds__(512)
-directions_forward_held_8(const __grid_constant__ directions_forward_arguments given) {
+extern "C" __global__ void __launch_bounds__(1024)
+directions_forward_held(const __grid_constant__ directions_forward_arguments given) {
   for_each_row<directions_forward_rows, int32_t, 1, 8>(given);
 }
 extern "C" __global__ void __launch_bounds__(1024)
 directions_forward_packed(const __grid_constant__ directions_forward_arguments given) {
   for_each_row<directions_forward_rows, int32_t, 4, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(256)
-directions_forward_held_4_packed(const __grid_constant__ directions_forward_arguments given) {
-  for_each_row<directions_forward_rows, int32_t, 4, 4>(given);
-}
-extern "C" __global__ void __launch_bounds__(512)
-directions_forward_held_8_packed(const __grid_constant__ directions_forward_arguments given) {
+extern "C" __global__ void __launch_bounds__(1024)
+directions_forward_held_packed(const __grid_constant__ directions_forward_arguments given) {
   for_each_row<directions_forward_rows, int32_t, 4, 8>(given);
 }
 

@@ -18,13 +18,11 @@ template <class Index, int Width, int Held>
 struct layer_norm_backward_sum_grad_x_hat_rows {
   // One pack of a row, in a thread.
   struct Piece {
-    Pack<float, Width> grad_output_pack;
-    Pack<float, Width> weight_pack;
-    Pack<float, Width> x_pack;
+    LoadedPack<float, Width> grad_output_pack;
+    LoadedPack<float, Width> x_pack;
 
     __device__ void read(const layer_norm_backward_sum_grad_x_hat_arguments& given, const Points<Index, 1, 1>& at) {
       grad_output_pack = load<Width>(given.grad_output, at);
-      weight_pack = load<Width>(given.weight, at);
       x_pack = load<Width>(given.x, at);
     }
   };
@@ -48,6 +46,8 @@ struct layer_norm_backward_sum_grad_x_hat_rows {
     const int64_t size = given.size;
     const float saved_sum = load_one(given.saved_sum, this_row.at);
     const float saved_squares = load_one(given.saved_squares, this_row.at);
+    Piece these_pieces[Held > 0 ? Held : 1];
+    read_pieces<Width, Held>(given, this_row, these_pieces);
     const float mean = saved_sum / static_cast<float>(size);
     const float variance = saved_squares / static_cast<float>(size);
     const bool overflown = variance == infinity<float>();
@@ -55,17 +55,16 @@ struct layer_norm_backward_sum_grad_x_hat_rows {
     const float root = rsqrtf(add_variance);
     const float scale = overflown ? not_a_number<float>() : root;
     const float div_scale = scale / static_cast<float>(size);
-    Piece these_pieces[Held > 0 ? Held : 1];
-    read_pieces<Width, Held>(given, this_row, these_pieces);
     Reductions_0 reductions_0;
     reductions_0.start();
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const decltype(this_row.at)& at) {
+      const LoadedPack<float, Width> weight_pack = load<Width>(given.weight, at);
       float row_sum_grad_x_hat_part = 0;
       float row_sum_grad_x_hat_x_hat_part = 0;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
         const float grad_output = this_piece.grad_output_pack[j];
-        const float weight = this_piece.weight_pack[j];
+        const float weight = weight_pack[j];
         const float grad_x_hat = grad_output * weight;
         const float x = this_piece.x_pack[j];
         const float x_hat = (x - mean) * scale;
@@ -79,11 +78,12 @@ struct layer_norm_backward_sum_grad_x_hat_rows {
     const float row_sum_grad_x_hat = static_cast<float>(reductions_0.row_sum_grad_x_hat);
     const float row_sum_grad_x_hat_x_hat = static_cast<float>(reductions_0.row_sum_grad_x_hat_x_hat);
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const decltype(this_row.at)& at) {
+      const LoadedPack<float, Width> weight_pack = load<Width>(given.weight, at);
       Pack<float, Width> grad_x_out_pack;
 #pragma unroll
       for (int j = 0; j < Width; ++j) {
         const float grad_output = this_piece.grad_output_pack[j];
-        const float weight = this_piece.weight_pack[j];
+        const float weight = weight_pack[j];
         const float grad_x_hat = grad_output * weight;
         const float x = this_piece.x_pack[j];
         const float x_hat = (x - mean) * scale;
@@ -104,27 +104,18 @@ extern "C" __global__ void __launch_bounds__(1024)
 layer_norm_backward_sum_grad_x_hat_wide(const __grid_constant__ layer_norm_backward_sum_grad_x_hat_arguments given) {
   for_each_row<layer_norm_backward_sum_grad_x_hat_rows, int64_t, 1, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(256)
-layer_norm_backward_sum_grad_x_hat_held_4(const __grid_constant__ layer_norm_backward_sum_grad_x_hat_arguments given) {
-  for_each_row<layer_norm_backward_sum_grad_x_hat_rows, int32_t, 1, 4>(given);
-}
-extern "C" __global__ void __launch_bounds__(512)
-layer_norm_backward_sum_grad_x_hat_held_8(const __grid_constant__ layer_norm_backward_sum_grad_x_hat_arguments given) {
+extern "C" __global__ void __launch_bounds__(1024)
+layer_norm_backward_sum_grad_x_hat_held(const __grid_constant__ layer_norm_backward_sum_grad_x_hat_arguments given) {
   for_each_row<layer_norm_backward_sum_grad_x_hat_rows, int32_t, 1, 8>(given);
 }
 extern "C" __global__ void __launch_bounds__(1024)
 layer_norm_backward_sum_grad_x_hat_packed(const __grid_constant__ layer_norm_backward_sum_grad_x_hat_arguments given) {
   for_each_row<layer_norm_backward_sum_grad_x_hat_rows, int32_t, 4, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(256)
-layer_norm_backward_sum_grad_x_hat_held_4_packed(const __grid_constant__ layer_norm_backward_sum_grad_x_hat_arguments
+extern "C" __global__ void __launch_bounds__(1024)
+layer_norm_backward_sum_grad_x_hat_held_packed(const __grid_constant__ layer_norm_backward_sum_grad_x_hat_arguments
     given) {
   for_each_row<layer_norm_backward_sum_grad_x_hat_rows, int32_t, 4, 4>(given);
-}
-extern "C" __global__ void __launch_bounds__(512)
-layer_norm_backward_sum_grad_x_hat_held_8_packed(const __grid_constant__ layer_norm_backward_sum_grad_x_hat_arguments
-    given) {
-  for_each_row<layer_norm_backward_sum_grad_x_hat_rows, int32_t, 4, 8>(given);
 }
 
 struct layer_norm_backward_sum_grad_x_hat_columns_arguments {
@@ -143,8 +134,8 @@ struct layer_norm_backward_sum_grad_x_hat_columns_arguments {
 
 template <class Index, int Width>
 struct layer_norm_backward_sum_grad_x_hat_columns_columns {
-  Pack<float, Width> grad_output_pack;
-  Pack<float, Width> x_pack;
+  LoadedPack<float, Width> grad_output_pack;
+  LoadedPack<float, Width> x_pack;
   float saved_sum;
   float saved_squares;
 

@@ -17,11 +17,9 @@ struct layer_norm_backward_sum_grad_x_hat_arguments {
 static cuda::Kernel layer_norm_backward_sum_grad_x_hat_kernels[] = {
     {kernel_images, "layer_norm_backward_sum_grad_x_hat"},
     {kernel_images, "layer_norm_backward_sum_grad_x_hat_wide"},
-    {kernel_images, "layer_norm_backward_sum_grad_x_hat_held_4"},
-    {kernel_images, "layer_norm_backward_sum_grad_x_hat_held_8"},
+    {kernel_images, "layer_norm_backward_sum_grad_x_hat_held"},
     {kernel_images, "layer_norm_backward_sum_grad_x_hat_packed"},
-    {kernel_images, "layer_norm_backward_sum_grad_x_hat_held_4_packed"},
-    {kernel_images, "layer_norm_backward_sum_grad_x_hat_held_8_packed"},
+    {kernel_images, "layer_norm_backward_sum_grad_x_hat_held_packed"},
 };
 
 struct layer_norm_backward_sum_grad_x_hat_columns_arguments {
@@ -89,11 +87,11 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         cuda::place(arguments.grad_output),
         cuda::place(arguments.weight),
         cuda::place(arguments.x),
-        cuda::place(arguments.saved_sum),
-        cuda::place(arguments.saved_squares),
+        cuda::place_repeated(arguments.saved_sum),
+        cuda::place_repeated(arguments.saved_squares),
         cuda::place(arguments.grad_x_out),
     };
-    if (!cuda::launch_rows<4>(layer_norm_backward_sum_grad_x_hat_kernels, arguments, places)) return false;
+    if (!cuda::launch_rows<4, 8, 4>(layer_norm_backward_sum_grad_x_hat_kernels, arguments, places)) return false;
   }
   const Size grad_weight_sizes[] = {x_size_1};
   Tensor grad_weight = allocate(float32, sizeof(float), grad_weight_sizes, 1);
@@ -116,8 +114,8 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
     const cuda::LaunchOperand places[] = {
         cuda::place(arguments.grad_output),
         cuda::place(arguments.x),
-        cuda::place(arguments.saved_sum),
-        cuda::place(arguments.saved_squares),
+        cuda::place_repeated(arguments.saved_sum),
+        cuda::place_repeated(arguments.saved_squares),
         cuda::place(arguments.grad_weight),
         cuda::place(arguments.grad_bias),
     };
@@ -139,8 +137,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_bca28cf985b0(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
+    "layer_norm_backward_d6be7c4a750d(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_bca28cf985b0", layer_norm_backward_on_stack);
+    "layer_norm_backward_d6be7c4a750d", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

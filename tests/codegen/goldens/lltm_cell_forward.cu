@@ -14,10 +14,10 @@ struct lltm_cell_forward_arguments {
 
 template <class Index, int Width>
 struct lltm_cell_forward_points {
-  Pack<float, Width> old_cell_pack;
-  Pack<float, Width> g_pack;
-  Pack<float, Width> i_pack;
-  Pack<float, Width> o_pack;
+  LoadedPack<float, Width> old_cell_pack;
+  LoadedPack<float, Width> g_pack;
+  LoadedPack<float, Width> i_pack;
+  LoadedPack<float, Width> o_pack;
 
   __device__ void read(const lltm_cell_forward_arguments& given, const Points<Index, 0, 2>& at) {
     old_cell_pack = load<Width>(given.old_cell, at);

@@ -16,7 +16,7 @@ template <class Index, int Width, int Held>
 struct mean_square_forward_rows {
   // One pack of a row, in a thread.
   struct Piece {
-    Pack<BFloat16, Width> x_pack;
+    LoadedPack<BFloat16, Width> x_pack;
 
     __device__ void read(const mean_square_forward_arguments& given, const Points<Index, 1, 2>& at) {
       x_pack = load<Width>(given.x, at);
@@ -69,24 +69,16 @@ extern "C" __global__ void __launch_bounds__(1024)
 mean_square_forward_wide(const __grid_constant__ mean_square_forward_arguments given) {
   reduce_rows<mean_square_forward_rows, int64_t, 1, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(256)
-mean_square_forward_held_4(const __grid_constant__ mean_square_forward_arguments given) {
-  reduce_rows<mean_square_forward_rows, int32_t, 1, 4>(given);
-}
-extern "C" __global__ void __launch_bounds__(512)
-mean_square_forward_held_8(const __grid_constant__ mean_square_forward_arguments given) {
+extern "C" __global__ void __launch_bounds__(1024)
+mean_square_forward_held(const __grid_constant__ mean_square_forward_arguments given) {
   reduce_rows<mean_square_forward_rows, int32_t, 1, 8>(given);
 }
 extern "C" __global__ void __launch_bounds__(1024)
 mean_square_forward_packed(const __grid_constant__ mean_square_forward_arguments given) {
   reduce_rows<mean_square_forward_rows, int32_t, 8, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(256)
-mean_square_forward_held_4_packed(const __grid_constant__ mean_square_forward_arguments given) {
-  reduce_rows<mean_square_forward_rows, int32_t, 8, 4>(given);
-}
-extern "C" __global__ void __launch_bounds__(512)
-mean_square_forward_held_8_packed(const __grid_constant__ mean_square_forward_arguments given) {
+extern "C" __global__ void __launch_bounds__(1024)
+mean_square_forward_held_packed(const __grid_constant__ mean_square_forward_arguments given) {
   reduce_rows<mean_square_forward_rows, int32_t, 8, 8>(given);
 }
 

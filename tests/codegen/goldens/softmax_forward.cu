@@ -13,7 +13,7 @@ template <class Index, int Width, int Held>
 struct softmax_forward_rows {
   // One pack of a row, in a thread.
   struct Piece {
-    Pack<float, Width> x_pack;
+    LoadedPack<float, Width> x_pack;
     Pack<float, Width> power_pack;
 
     __device__ void read(const softmax_forward_arguments& given, const Points<Index, 1, 1>& at) {
@@ -95,25 +95,17 @@ extern "C" __global__ void __launch_bounds__(1024)
 softmax_forward_wide(const __grid_constant__ softmax_forward_arguments given) {
   for_each_row<softmax_forward_rows, int64_t, 1, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(256)
-softmax_forward_held_4(const __grid_constant__ softmax_forward_arguments given) {
-  for_each_row<softmax_forward_rows, int32_t, 1, 4>(given);
-}
-extern "C" __global__ void __launch_bounds__(512)
-softmax_forward_held_8(const __grid_constant__ softmax_forward_arguments given) {
+extern "C" __global__ void __launch_bounds__(1024)
+softmax_forward_held(const __grid_constant__ softmax_forward_arguments given) {
   for_each_row<softmax_forward_rows, int32_t, 1, 8>(given);
 }
 extern "C" __global__ void __launch_bounds__(1024)
 softmax_forward_packed(const __grid_constant__ softmax_forward_arguments given) {
   for_each_row<softmax_forward_rows, int32_t, 4, 0>(given);
 }
-extern "C" __global__ void __launch_bounds__(256)
-softmax_forward_held_4_packed(const __grid_constant__ softmax_forward_arguments given) {
+extern "C" __global__ void __launch_bounds__(1024)
+softmax_forward_held_packed(const __grid_constant__ softmax_forward_arguments given) {
   for_each_row<softmax_forward_rows, int32_t, 4, 4>(given);
-}
-extern "C" __global__ void __launch_bounds__(512)
-softmax_forward_held_8_packed(const __grid_constant__ softmax_forward_arguments given) {
-  for_each_row<softmax_forward_rows, int32_t, 4, 8>(given);
 }
 
 }  // namespace opwright::emitted

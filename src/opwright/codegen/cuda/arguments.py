@@ -98,7 +98,11 @@ class Arguments:
             lines.append(f"      {{{{{', '.join(spell_size(axis.extent) for axis in axes)}}}}},")
         lines += [f"      {self._value(access)}," for access in self.accesses]
         lines.append("  };")
-        places = [f"cuda::place(arguments.{a.name})" for a in self.accesses if not self.is_number(a)]
+        places = [
+            f"cuda::place{'_repeated' if a.strides[-1] == '0' else ''}(arguments.{a.name})"
+            for a in self.accesses
+            if not self.is_number(a)
+        ]
         return [*lines, "  const cuda::LaunchOperand places[] = {", *(f"      {place}," for place in places), "  };"]
 
     def _field(self, access: Access) -> str:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from opwright.codegen.cuda.arguments import Arguments
 from opwright.codegen.cuda.columns import columns_arguments, columns_functions, columns_launch, columns_suffixes
 from opwright.codegen.cuda.points import points_arguments, points_batch, points_functions, points_versions
-from opwright.codegen.cuda.rows import RowsEmitter, rows_arguments, rows_suffixes
+from opwright.codegen.cuda.rows import RowsEmitter, rows_arguments
 from opwright.codegen.cuda.versions import kernel_table
 from opwright.errors import NoKernel
-from opwright.ir.phases import schedule
-from opwright.ir.program import Gather, Kernel, Reduce
+from opwright.ir.program import Gather, Kernel
 
 _MOST_BYTES_OF_ARGUMENTS = 4096
 
@@ -77,13 +76,10 @@ def emit_kernel(kernel: Kernel, name: str, formulas: Sequence[str], iotas: Set[s
 
 
 def _emit_rows(kernel: Kernel, name: str, formulas: Sequence[str], iotas: Set[str], sizes: Set[str]) -> CudaKernel:
-    arguments, single = rows_arguments(kernel, name, iotas, sizes), schedule(kernel).is_single
-    bytes_of_reductions = 8 * sum(isinstance(let, Reduce) for let in kernel.lets)
-    call = (
-        f"launch_reductions<{arguments.width}, {bytes_of_reductions}>" if single else f"launch_rows<{arguments.width}>"
-    )
-    functions = RowsEmitter(kernel, arguments).functions(formulas)
-    return _assembled(arguments, functions, rows_suffixes(kernel, arguments), call, reducing=single)
+    arguments = rows_arguments(kernel, name, iotas, sizes)
+    emitter = RowsEmitter(kernel, arguments)
+    functions, single = emitter.functions(formulas), emitter.schedule.is_single
+    return _assembled(arguments, functions, emitter.suffixes, emitter.launch, reducing=single)
 
 
 def _assembled(

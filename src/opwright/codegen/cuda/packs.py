@@ -17,16 +17,37 @@ def kind(access: Access) -> str:
     return "int64_t" if access.iota else CPP_TYPES[access.dtype]
 
 
+def holder(access: Access) -> str:
+    """The type of what `reading` gives, and of what `store` takes."""
+    if not access.whole_row:
+        return kind(access)
+    if is_repeated(access):
+        return f"Repeated<{kind(access)}>"
+    return f"{'Pack' if access.stored or access.iota else 'LoadedPack'}<{kind(access)}, Width>"
+
+
 def member(access: Access) -> str:
     """The member that holds what has been read."""
-    return f"Pack<{kind(access)}, Width> {access.name}_pack;" if access.whole_row else f"{kind(access)} {access.name};"
+    return f"{holder(access)} {access.name}{'_pack' if access.whole_row else ''};"
+
+
+def is_repeated(access: Access) -> bool:
+    """Whether it is one value for the neighbours along the last axis, though it varies along another one of a row."""
+    return access.whole_row and access.strides[-1] == "0" and not (access.stored or access.iota)
+
+
+def registers(access: Access, width: int) -> int:
+    """How many registers a pack of it takes."""
+    if access.iota:
+        return 2 * width
+    return -(-access.dtype.bytes * (1 if is_repeated(access) else width) // 4)
 
 
 def reading(access: Access) -> str:
     """The expression that reads a pack, or one value, at `at`."""
     if access.iota:
         return f"count<Width>(given.{access.name}, at)" if access.whole_row else f"count_one(given.{access.name}, at)"
-    call = "load<Width>" if access.whole_row else "load_one"
+    call = "load_one" if not access.whole_row else ("repeat" if is_repeated(access) else "load<Width>")
     return f"{call}(given.{access.name}, at)"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
 from opwright.codegen.cpp.expression import CPP_TYPES, spell_value
-from opwright.codegen.cpp.loops.access import accesses_of, store_names
+from opwright.codegen.cpp.loops.access import Access, accesses_of, store_names
 from opwright.codegen.cpp.loops.reductions import reductions_struct
 from opwright.codegen.cpp.loops.rows import kept_between_passes, reducing_step, spellings_of
 from opwright.codegen.cuda.arguments import Arguments, Geometry, padded
@@ -21,6 +21,7 @@ from opwright.codegen.cuda.packs import (
     numbers,
     read_into_members,
     reading,
+    registers,
     stores,
 )
 from opwright.codegen.cuda.versions import Version, entry_points
@@ -29,9 +30,12 @@ from opwright.ir.phases import Phase, needed_lets, schedule
 from opwright.ir.program import Kernel, Let, Reduce, Store
 from opwright.ir.rows import outer_axes, row_axes, varying_locals
 
-# Packs that a thread keeps in registers → most threads of a block; 0 packs if it reads them again.
-_THREADS = {0: 1024, 4: 256, 8: 512}
-_THREADS_OF_PIECES = 256
+_MOST_THREADS, _THREADS_OF_PIECES = 1024, 256
+_READ_PIECES = (
+    "Piece these_pieces[Held > 0 ? Held : 1];",
+    "read_pieces<Width, Held>(given, this_row, these_pieces);",
+)
+_REGISTERS_FOR_ROWS, _MOST_HELD = 32, 8  # of the 64 registers that each of 1,024 threads has
 
 
 def rows_arguments(kernel: Kernel, name: str, iotas: Set[str], sizes: Set[str]) -> Arguments:
@@ -40,35 +44,8 @@ def rows_arguments(kernel: Kernel, name: str, iotas: Set[str], sizes: Set[str]) 
     return Arguments(name, Geometry(padded(outer_axes(kernel)), row_axes(kernel)), accesses, sizes)
 
 
-def rows_versions(arguments: Arguments) -> tuple[Version, ...]:
-    """Any row, with indices of 32 and of 64 bits; rows that are kept in registers; the same for packs."""
-    packed = _versions_of_width("_packed", arguments.width) if arguments.width > 1 else ()
-    any_row, *held = _versions_of_width("", 1)
-    return (any_row, Version("_wide", _THREADS[0], "int64_t", 1, 0), *held, *packed)
-
-
-def _versions_of_width(suffix: str, width: int) -> tuple[Version, ...]:
-    return tuple(
-        Version(f"_held_{held}{suffix}" if held else suffix, threads, "int32_t", width, held)
-        for held, threads in _THREADS.items()
-    )
-
-
-def rows_suffixes(kernel: Kernel, arguments: Arguments) -> list[str]:
-    """The suffixes of its kernels' names, in the order of the launcher's table."""
-    suffixes = [version.suffix for version in rows_versions(arguments)]
-    if schedule(kernel).is_single:
-        suffixes += [f"{kind}{version.suffix}" for kind in ("_pieces", "_finish") for version in _piecewise(arguments)]
-    return suffixes
-
-
-def _piecewise(arguments: Arguments) -> list[Version]:
-    versions = (version for version in rows_versions(arguments) if version.held == 0)
-    return [replace(version, threads=_THREADS_OF_PIECES) for version in versions]
-
-
 class RowsEmitter:
-    """Writes the device code of one kernel with rows."""
+    """Writes the device code of one kernel with rows, and says how it is launched."""
 
     def __init__(self, kernel: Kernel, arguments: Arguments) -> None:
         self.kernel = kernel
@@ -82,7 +59,49 @@ class RowsEmitter:
         self.given = f"const {arguments.type}& given"
         self.moving = {access.name: access for access in loads(arguments) if access.whole_row}
         first = {let.name for let in self.schedule.phases[0].lets}
-        self.held = [access for name, access in self.moving.items() if name in first]
+        self.held = [a for name, a in self.moving.items() if name in first and not self._is_same_for_rows(a)]
+
+    @property
+    def launch(self) -> str:
+        """The function of include/opwright/cuda/launches.h that launches it."""
+        width, held = self.arguments.width, f"{self._packs_held(1)}, {self._packs_held(self.arguments.width)}"
+        if not self.schedule.is_single:
+            return f"launch_rows<{width}, {held}>"
+        return f"launch_reductions<{width}, {held}, {8 * sum(isinstance(let, Reduce) for let in self.kernel.lets)}>"
+
+    @property
+    def suffixes(self) -> list[str]:
+        """The suffixes of its kernels' names, in the order of the launcher's table."""
+        found = [version.suffix for version in self._versions()]
+        if self.schedule.is_single:
+            found += [f"{kind}{version.suffix}" for kind in ("_pieces", "_finish") for version in self._piecewise()]
+        return found
+
+    def _versions(self) -> tuple[Version, ...]:
+        """Any row, with indices of 32 and of 64 bits; rows that are kept in registers; the same for packs."""
+        any_row, *held = self._versions_of_width("", 1)
+        packed = self._versions_of_width("_packed", self.arguments.width) if self.arguments.width > 1 else ()
+        return (any_row, Version("_wide", _MOST_THREADS, "int64_t", 1, 0), *held, *packed)
+
+    def _versions_of_width(self, suffix: str, width: int) -> tuple[Version, Version]:
+        return (
+            Version(suffix, _MOST_THREADS, "int32_t", width, 0),
+            Version(f"_held{suffix}", _MOST_THREADS, "int32_t", width, self._packs_held(width)),
+        )
+
+    def _piecewise(self) -> list[Version]:
+        return [replace(version, threads=_THREADS_OF_PIECES) for version in self._versions() if version.held == 0]
+
+    def _packs_held(self, width: int) -> int:
+        """How many packs of a row fit the registers of a thread."""
+        loaded = sum(registers(access, width) for access in self.held)
+        kept = sum(max(let.value.dtype.bytes // 4, 1) * width for let in self.kept)
+        return min(max(_REGISTERS_FOR_ROWS // max(loaded + kept, 1), 1), _MOST_HELD)
+
+    def _is_same_for_rows(self, access: Access) -> bool:
+        """Whether all rows read the same, such as a weight: that stays in the cache, and takes no registers."""
+        outer = access.strides[: len(access.strides) - self.kernel.row_axes]
+        return bool(outer) and all(stride == "0" for stride in outer)
 
     def functions(self, formulas: Sequence[str]) -> str:
         """All device code: a struct with the functions for a row, and the kernels."""
@@ -98,10 +117,10 @@ class RowsEmitter:
             "};",
         ]
         whole = "reduce_rows" if single else "for_each_row"
-        parts = ["\n".join(lines), self._kernels(whole, rows_versions(self.arguments))]
+        parts = ["\n".join(lines), self._kernels(whole, self._versions())]
         if single:
-            parts += [self._kernels("reduce_pieces", _piecewise(self.arguments), "_pieces")]
-            parts += [self._kernels("finish_rows", _piecewise(self.arguments), "_finish")]
+            parts += [self._kernels("reduce_pieces", self._piecewise(), "_pieces")]
+            parts += [self._kernels("finish_rows", self._piecewise(), "_finish")]
         return "\n\n".join(parts)
 
     def _kernels(self, call: str, versions: Sequence[Version], kind: str = "") -> str:
@@ -128,11 +147,7 @@ class RowsEmitter:
                 lines += [*reductions_struct(f"Reductions_{number}", spellings_of(phase, CUDA), DEVICE), ""]
         lines += [f"static __device__ void run({self.given}, {self.row}) {{"]
         fixed = {let.name for let in self.kernel.lets} - self.varying
-        lines += indented([*self._fixed_reads(fixed), *map(bind, _computed(self.schedule.before))])
-        lines += [
-            "  Piece these_pieces[Held > 0 ? Held : 1];",
-            "  read_pieces<Width, Held>(given, this_row, these_pieces);",
-        ]
+        lines += indented([*self._fixed_reads(fixed), *_READ_PIECES, *map(bind, _computed(self.schedule.before))])
         known: set[str] = set()
         for number, phase in enumerate(self.schedule.phases):
             lines += indented(self._pass(phase, f"reductions_{number}", known))
@@ -146,11 +161,7 @@ class RowsEmitter:
         outside = [store.value for store in self.schedule.once]
         lines = [*reductions_struct("Reductions", spellings_of(phase, CUDA), DEVICE), ""]
         lines += [f"static __device__ void reduce({self.given}, {self.row}, Reductions& reductions) {{"]
-        lines += indented(self._bound_for(inside))
-        lines += [
-            "  Piece these_pieces[Held > 0 ? Held : 1];",
-            "  read_pieces<Width, Held>(given, this_row, these_pieces);",
-        ]
+        lines += indented(self._bound_for(inside, meanwhile=_READ_PIECES))
         lines += [*indented(self._pass(phase, "reductions", set(), own=False)), "}", ""]
         lines += [f"static __device__ void finish({self.given}, {self.row}, const Reductions& reductions) {{"]
         before = self._bound_for(outside, without={let.name for let in phase.after})
@@ -172,10 +183,7 @@ class RowsEmitter:
             body += reducing_step(spellings[reduction.name], into, spell_value(reduction.value, CUDA), reduction.name)
         body += [f"{self.names[id(s)]}_pack[j] = {spell_value(s.value, CUDA)};" for s in phase.stores]
         visit = [
-            *(
-                f"const Pack<{member(a).split('<')[1].split(',')[0]}, Width> {a.name}_pack = {reading(a)};"
-                for a in late
-            ),
+            *(f"const {member(access)[:-1]} = {reading(access)};" for access in late),
             *(f"{part} {name}_part = 0;" for name, part in parts.items()),
             *map(member, written),
             *loop_over_pack(body),
@@ -228,11 +236,16 @@ class RowsEmitter:
             value = spell_value(store.value, CUDA)
             yield f"store_one<{kind}>(given.{self.names[id(store)]}, this_row.at, {value});"
 
-    def _bound_for(self, values: Sequence[Expression], without: Set[str] = frozenset()) -> list[str]:
-        """The uniform values that these depend on, without those that depend on reductions."""
+    def _bound_for(
+        self, values: Sequence[Expression], without: Set[str] = frozenset(), meanwhile: Sequence[str] = ()
+    ) -> list[str]:
+        """The uniform values that these depend on, without those that depend on reductions.
+
+        `meanwhile` are statements for the time until what is read for them has come.
+        """
         fixed = {let.name for let in self.kernel.lets if isinstance(let, Let)} - self.varying
         lets = [let for let in needed_lets(self.kernel, values, fixed) if let.name not in without]
-        return [*self._fixed_reads({let.name for let in lets}), *map(bind, _computed(lets))]
+        return [*self._fixed_reads({let.name for let in lets}), *meanwhile, *map(bind, _computed(lets))]
 
     def _fixed_reads(self, names: Set[str]) -> list[str]:
         found = [a for a in loads(self.arguments) if not a.whole_row and a.name in names]

@@ -26,23 +26,13 @@ inline bool launch_points(Kernel (&kernels)[versions], Arguments& given, const L
   return launch(kernels[2 * packed + wide], blocks, threads_of_block, given);
 }
 
-// How many threads share a row, and how many packs each keeps; 0 if it reads them again.
-struct Team {
-  Size threads;
-  int held;
-};
-
-// A warp takes the rows that it can hold; longer rows take as many threads as hold them, but more than 256 only with 8
-// packs each. Each version is compiled for its number of threads, so that there are enough registers.
-inline Team team_for(Size packs) {
-  constexpr Size most_threads = 1024, most_threads_with_4 = 256, most_threads_with_8 = 512;
+// How many threads share a row. A warp takes the rows that it can hold; longer rows take as many threads as hold them.
+inline Size team_for(Size packs, Size held) {
+  constexpr Size most_threads = 1024;
   Size threads = 1;
   while (threads < 32 && threads < packs) threads *= 2;
-  while (threads < most_threads_with_4 && threads * 4 < packs) threads *= 2;
-  if (threads * 4 >= packs) return {threads, 4};
-  while (threads < most_threads_with_8 && threads * 8 < packs) threads *= 2;
-  if (threads * 8 >= packs) return {threads, 8};
-  return {most_threads, 0};
+  while (threads < most_threads && threads * held < packs) threads *= 2;
+  return threads;
 }
 
 // How a kernel with outer axes is launched: with packs or not, with 32-bit or 64-bit indices.
@@ -63,36 +53,37 @@ inline Layout lay_out(Arguments& given, const LaunchOperand (&places)[count], bo
   return {packed, wide};
 }
 
-// Kernels with several passes over their rows. `kernels` are: any row, any row with 64-bit indices, rows kept in
-// registers as 4 and as 8 packs; then any row, and rows kept, with packs.
-template <class Arguments, int versions>
+// Kernels with several passes over their rows. `kernels` are: any row, any row with 64-bit indices, rows of which each
+// thread keeps `held` elements in registers; then any row, and rows of `held_packed` packs, with packs.
+template <int held, int held_packed, class Arguments, int versions>
 inline bool launch_teams(Kernel (&kernels)[versions], Arguments& given, Layout layout) {
   constexpr Size threads_of_small_teams = 128;
   const Size rows = given.outer_axes.total;
   if (rows == 0) return true;
-  const Team team = team_for(given.inner_axes.total);
-  const int by_held = team.held == 0 ? 0 : (team.held == 4 ? 1 : 2);
-  const int version = layout.wide ? 1 : (layout.packed ? 4 + by_held : (by_held ? 1 + by_held : 0));
-  const Size together = team.threads < threads_of_small_teams ? threads_of_small_teams / team.threads : 1;
-  return launch(kernels[version], blocks_for(rows, together), {team.threads, together}, given);
+  const Size packs = given.inner_axes.total, of_thread = layout.packed ? held_packed : held;
+  const Size threads = team_for(packs, of_thread);
+  const bool fits = threads * of_thread >= packs;
+  const int version = layout.wide ? 1 : (layout.packed ? 3 + fits : 2 * fits);
+  const Size together = threads < threads_of_small_teams ? threads_of_small_teams / threads : 1;
+  return launch(kernels[version], blocks_for(rows, together), {threads, together}, given);
 }
 
-template <int width, class Arguments, int versions, int count>
+template <int width, int held, int held_packed, class Arguments, int versions, int count>
 inline bool launch_rows(Kernel (&kernels)[versions], Arguments& given, const LaunchOperand (&places)[count]) {
-  return launch_teams(kernels, given, lay_out<width>(given, places, versions > 4));
+  return launch_teams<held, held_packed>(kernels, given, lay_out<width>(given, places, versions > 3));
 }
 
 // Kernels with one pass: as above; but if rows are few and long, blocks reduce pieces of them, and a second launch
 // combines these. Those kernels come last: pieces of any row, with 64-bit indices, with packs; then the combining ones,
 // in the same order.
-template <int width, int reduced_bytes, class Arguments, int versions, int count>
+template <int width, int held, int held_packed, int reduced_bytes, class Arguments, int versions, int count>
 inline bool launch_reductions(Kernel (&kernels)[versions], Arguments& given, const LaunchOperand (&places)[count]) {
   constexpr Size most_rows = 256, blocks_wanted = 1024, least_piece = 2048;  // packs
-  constexpr int widths = versions > 8 ? 3 : 2;                               // the number of versions for pieces
+  constexpr int widths = versions > 7 ? 3 : 2;                               // the number of versions for pieces
   const Layout layout = lay_out<width>(given, places, widths == 3);
   const Size rows = given.outer_axes.total, packs = given.inner_axes.total;
   given.pieces = rows > 0 && rows <= most_rows ? least(blocks_wanted / rows, packs / least_piece) : 1;
-  if (given.pieces <= 1) return launch_teams(kernels, given, layout);
+  if (given.pieces <= 1) return launch_teams<held, held_packed>(kernels, given, layout);
   const Size bytes = rows * given.pieces * reduced_bytes;
   const Tensor partials = allocate(uint8, 1, &bytes, 1);
   if (!partials) return false;

@@ -12,19 +12,26 @@ struct LaunchOperand {
   const void* data;
   Size item_bytes;  // 0 for an iota
   bool stored;
+  bool repeated;  // one value for neighbours along the last axis, which a kernel reads as such
 };
 
 template <class T, int axes>
 inline LaunchOperand place(Elements<T, axes>& elements) {
-  return {elements.strides, elements.data, sizeof(T), true};
+  return {elements.strides, elements.data, sizeof(T), true, false};
 }
 template <class T, int axes>
 inline LaunchOperand place(Elements<const T, axes>& elements) {
-  return {elements.strides, elements.data, sizeof(T), false};
+  return {elements.strides, elements.data, sizeof(T), false, false};
 }
 template <int axes>
 inline LaunchOperand place(Counter<axes>& counter) {
-  return {counter.strides, nullptr, 0, false};
+  return {counter.strides, nullptr, 0, false, false};
+}
+template <class Operand>
+inline LaunchOperand place_repeated(Operand& operand) {
+  LaunchOperand place = cuda::place(operand);
+  place.repeated = true;
+  return place;
 }
 
 // Merge neighbouring axes that are contiguous in every operand. The merged axes come last, after axes of one element.
@@ -71,8 +78,8 @@ inline void count_packs(Walk<axes>& walk, int width) {
   }
 }
 
-// Whether every pack of `width` neighbours is contiguous and aligned, or one value. If all axes merge into one, the
-// last pack may have fewer neighbours.
+// Whether every pack of `width` neighbours is contiguous and aligned, or one value: where there are outer axes, only of
+// an operand that is repeated. If all axes merge into one, the last pack may have fewer neighbours.
 template <int outer, int inner, int count>
 inline bool has_packs(const Walk<inner>& walk, const LaunchOperand (&places)[count], int width) {
   constexpr int axes = outer + inner;
@@ -81,7 +88,7 @@ inline bool has_packs(const Walk<inner>& walk, const LaunchOperand (&places)[cou
   if (!is_one_run && walk.extents[inner - 1] % width != 0) return false;
   for (const LaunchOperand& place : places) {
     const Size step = place.strides[axes - 1];
-    if (place.item_bytes == 0 || (step == 0 && !place.stored)) continue;
+    if (place.item_bytes == 0 || (step == 0 && (outer == 0 ? !place.stored : place.repeated))) continue;
     const Size bytes = place.item_bytes * width < 16 ? place.item_bytes * width : 16;
     if (step != 1 || reinterpret_cast<uintptr_t>(place.data) % bytes != 0) return false;
     for (int axis = 0; axis < axes - 1; ++axis)
