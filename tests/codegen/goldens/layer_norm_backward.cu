@@ -46,6 +46,8 @@ struct layer_norm_backward_sum_grad_x_hat_rows {
     const int64_t size = given.size;
     const float saved_sum = load_one(given.saved_sum, this_row.at);
     const float saved_squares = load_one(given.saved_squares, this_row.at);
+    Piece these_pieces[Held > 0 ? Held : 1];
+    read_pieces<Width, Held>(given, this_row, these_pieces);
     const float mean = saved_sum / static_cast<float>(size);
     const float variance = saved_squares / static_cast<float>(size);
     const bool overflown = variance == infinity<float>();
@@ -53,8 +55,6 @@ struct layer_norm_backward_sum_grad_x_hat_rows {
     const float root = rsqrtf(add_variance);
     const float scale = overflown ? not_a_number<float>() : root;
     const float div_scale = scale / static_cast<float>(size);
-    Piece these_pieces[Held > 0 ? Held : 1];
-    read_pieces<Width, Held>(given, this_row, these_pieces);
     Reductions_0 reductions_0;
     reductions_0.start();
     for_each_piece<Width, Held>(given, this_row, these_pieces, [&](Piece& this_piece, const decltype(this_row.at)& at) {

@@ -137,8 +137,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_be2ae1364847(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
+    "layer_norm_backward_d6be7c4a750d(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_be2ae1364847", layer_norm_backward_on_stack);
+    "layer_norm_backward_d6be7c4a750d", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

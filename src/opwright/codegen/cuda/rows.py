@@ -31,6 +31,10 @@ from opwright.ir.program import Kernel, Let, Reduce, Store
 from opwright.ir.rows import outer_axes, row_axes, varying_locals
 
 _MOST_THREADS, _THREADS_OF_PIECES = 1024, 256
+_READ_PIECES = (
+    "Piece these_pieces[Held > 0 ? Held : 1];",
+    "read_pieces<Width, Held>(given, this_row, these_pieces);",
+)
 _REGISTERS_FOR_ROWS, _MOST_HELD = 32, 8  # of the 64 registers that each of 1,024 threads has
 
 
@@ -143,11 +147,7 @@ class RowsEmitter:
                 lines += [*reductions_struct(f"Reductions_{number}", spellings_of(phase, CUDA), DEVICE), ""]
         lines += [f"static __device__ void run({self.given}, {self.row}) {{"]
         fixed = {let.name for let in self.kernel.lets} - self.varying
-        lines += indented([*self._fixed_reads(fixed), *map(bind, _computed(self.schedule.before))])
-        lines += [
-            "  Piece these_pieces[Held > 0 ? Held : 1];",
-            "  read_pieces<Width, Held>(given, this_row, these_pieces);",
-        ]
+        lines += indented([*self._fixed_reads(fixed), *_READ_PIECES, *map(bind, _computed(self.schedule.before))])
         known: set[str] = set()
         for number, phase in enumerate(self.schedule.phases):
             lines += indented(self._pass(phase, f"reductions_{number}", known))
@@ -161,11 +161,7 @@ class RowsEmitter:
         outside = [store.value for store in self.schedule.once]
         lines = [*reductions_struct("Reductions", spellings_of(phase, CUDA), DEVICE), ""]
         lines += [f"static __device__ void reduce({self.given}, {self.row}, Reductions& reductions) {{"]
-        lines += indented(self._bound_for(inside))
-        lines += [
-            "  Piece these_pieces[Held > 0 ? Held : 1];",
-            "  read_pieces<Width, Held>(given, this_row, these_pieces);",
-        ]
+        lines += indented(self._bound_for(inside, meanwhile=_READ_PIECES))
         lines += [*indented(self._pass(phase, "reductions", set(), own=False)), "}", ""]
         lines += [f"static __device__ void finish({self.given}, {self.row}, const Reductions& reductions) {{"]
         before = self._bound_for(outside, without={let.name for let in phase.after})
@@ -240,11 +236,16 @@ class RowsEmitter:
             value = spell_value(store.value, CUDA)
             yield f"store_one<{kind}>(given.{self.names[id(store)]}, this_row.at, {value});"
 
-    def _bound_for(self, values: Sequence[Expression], without: Set[str] = frozenset()) -> list[str]:
-        """The uniform values that these depend on, without those that depend on reductions."""
+    def _bound_for(
+        self, values: Sequence[Expression], without: Set[str] = frozenset(), meanwhile: Sequence[str] = ()
+    ) -> list[str]:
+        """The uniform values that these depend on, without those that depend on reductions.
+
+        `meanwhile` are statements for the time until what is read for them has come.
+        """
         fixed = {let.name for let in self.kernel.lets if isinstance(let, Let)} - self.varying
         lets = [let for let in needed_lets(self.kernel, values, fixed) if let.name not in without]
-        return [*self._fixed_reads({let.name for let in lets}), *map(bind, _computed(lets))]
+        return [*self._fixed_reads({let.name for let in lets}), *meanwhile, *map(bind, _computed(lets))]
 
     def _fixed_reads(self, names: Set[str]) -> list[str]:
         found = [a for a in loads(self.arguments) if not a.whole_row and a.name in names]

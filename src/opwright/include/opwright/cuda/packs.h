@@ -125,8 +125,7 @@ OPWRIGHT_INLINE void store_words(T* into, const Pack<T, width>& pack) {
 template <int width, class T, int axes, class At>
 OPWRIGHT_INLINE LoadedPack<typename detail::Plain<T>::type, width> load(const Elements<T, axes>& from, const At& at) {
   using Value = typename detail::Plain<T>::type;
-  static_assert(axes == At::outer + At::inner, "an operand has strides for the axes of its kernel");
-  const Value* first = from.data + offset_at(from.strides, at);
+  const Value* first = element_at<width>(from, at);
   if constexpr (At::outer > 0) {
     return detail::load_words<Value, width>(first);  // no branch, so that many loads are in flight
   } else {
@@ -146,7 +145,7 @@ OPWRIGHT_INLINE LoadedPack<typename detail::Plain<T>::type, width> load(const El
 // One value for all points.
 template <class T, int axes, class At>
 OPWRIGHT_INLINE typename detail::Plain<T>::type load_one(const Elements<T, axes>& from, const At& at) {
-  return detail::load_words<typename detail::Plain<T>::type, 1>(from.data + offset_at(from.strides, at))[0];
+  return detail::load_words<typename detail::Plain<T>::type, 1>(element_at(from, at))[0];
 }
 
 // One value for a pack.
@@ -157,7 +156,7 @@ OPWRIGHT_INLINE Repeated<typename detail::Plain<T>::type> repeat(const Elements<
 
 template <int width, class T, int axes, class At>
 OPWRIGHT_INLINE void store(const Elements<T, axes>& into, const At& at, const Pack<T, width>& pack) {
-  T* first = into.data + offset_at(into.strides, at);
+  T* first = element_at<width>(into, at);
   if (at.count == width) return detail::store_words<T, width>(first, pack);
 #pragma unroll
   for (int k = 0; k < width; ++k)
@@ -166,7 +165,7 @@ OPWRIGHT_INLINE void store(const Elements<T, axes>& into, const At& at, const Pa
 
 template <class T, int axes, class At>
 OPWRIGHT_INLINE void store_one(const Elements<T, axes>& into, const At& at, T value) {
-  into.data[offset_at(into.strides, at)] = value;
+  *element_at(into, at) = value;
 }
 
 // In 64 bits, whatever the index type: values of an iota may be far larger than an index.

@@ -38,16 +38,21 @@ OPWRIGHT_INLINE int find_pack(const Walk<axes>& walk, Index number, Index* index
   return left < width ? static_cast<int>(left) : width;
 }
 
-// The offset of an operand's element from its first one. Outer axes use 64 bits: their steps are few.
-template <class Index, int outer, int inner>
-OPWRIGHT_INLINE int64_t offset_at(const int64_t* strides, const Points<Index, outer, inner>& at) {
+// An operand's element. Outer axes use 64 bits: their steps are few, and the same for all packs of a row. In a pack of
+// `width` neighbours, which fill it where there are outer axes, the last stride is 1.
+template <int width = 1, class T, int axes, class Index, int outer, int inner>
+OPWRIGHT_INLINE T* element_at(const Elements<T, axes>& of, const Points<Index, outer, inner>& at) {
+  static_assert(axes == outer + inner, "an operand has strides for the axes of its kernel");
   int64_t offset = 0;
 #pragma unroll
-  for (int axis = 0; axis < outer; ++axis) offset += static_cast<int64_t>(at.outer_index[axis]) * strides[axis];
+  for (int axis = 0; axis < outer; ++axis) offset += static_cast<int64_t>(at.outer_index[axis]) * of.strides[axis];
   Index along = 0;
 #pragma unroll
-  for (int axis = 0; axis < inner; ++axis) along += at.inner_index[axis] * static_cast<Index>(strides[outer + axis]);
-  return offset + along;
+  for (int axis = 0; axis < inner; ++axis) {
+    const bool is_unit = width > 1 && outer > 0 && axis == inner - 1;
+    along += is_unit ? at.inner_index[axis] : at.inner_index[axis] * static_cast<Index>(of.strides[outer + axis]);
+  }
+  return of.data + offset + along;
 }
 
 }  // namespace opwright

@@ -1,7 +1,7 @@
 // Kernels that reduce their rows. A team of threads has a row: softmax, normalisation. If rows are few and long, as in
 // a sum of everything, blocks reduce pieces of them, and a second launch combines these.  A thread keeps `Held` packs
-// of its row in registers, so that several passes read a row once. If Held is 0, it reads them again in each pass,
-// mostly from the cache.
+// of its row in registers, so that several passes read a row once. If Held is 0, it reads them again in each pass, some
+// at a time, mostly from the cache.
 #pragma once
 
 #include "opwright/cuda/packs.h"
@@ -46,37 +46,49 @@ OPWRIGHT_INLINE auto find_piece(const Arguments& given, const Row& row, Index nu
   return at;
 }
 
+// Read `count` packs, from the one with this number on: all of them before any is used.
+template <int Width, int count, class Arguments, class Row, class Index, class Piece>
+OPWRIGHT_INLINE void read_from(const Arguments& given, const Row& row, Index first, Piece* pieces) {
+#pragma unroll
+  for (int some = 0; some < count; ++some) {
+    const Index number = first + some * static_cast<Index>(blockDim.x);
+    if (number < row.end) pieces[some].read(given, find_piece<Width>(given, row, number));
+  }
+}
+
+template <int Width, int count, class Arguments, class Row, class Index, class Piece, class Visit>
+OPWRIGHT_INLINE void visit_from(const Arguments& given, const Row& row, Index first, Piece* pieces,
+                                const Visit& visit) {
+#pragma unroll
+  for (int some = 0; some < count; ++some) {
+    const Index number = first + some * static_cast<Index>(blockDim.x);
+    if (number < row.end) visit(pieces[some], find_piece<Width>(given, row, number));
+  }
+}
+
 }  // namespace detail
 
 // Read the packs that a thread keeps.
 template <int Width, int Held, class Arguments, class Row, class Piece>
 OPWRIGHT_INLINE void read_pieces(const Arguments& given, const Row& row, Piece* pieces) {
   using Index = decltype(row.begin);
-#pragma unroll
-  for (int held = 0; held < Held; ++held) {
-    const Index number = row.begin + static_cast<Index>(threadIdx.x) + held * static_cast<Index>(blockDim.x);
-    if (number < row.end) pieces[held].read(given, detail::find_piece<Width>(given, row, number));
-  }
+  detail::read_from<Width, Held>(given, row, row.begin + static_cast<Index>(threadIdx.x), pieces);
 }
 
 // Visit this thread's packs of a row.
 template <int Width, int Held, class Arguments, class Row, class Piece, class Visit>
 OPWRIGHT_INLINE void for_each_piece(const Arguments& given, const Row& row, Piece* pieces, const Visit& visit) {
   using Index = decltype(row.begin);
-  const Index first = row.begin + static_cast<Index>(threadIdx.x), step = static_cast<Index>(blockDim.x);
+  const Index first = row.begin + static_cast<Index>(threadIdx.x);
   if constexpr (Held > 0) {
-#pragma unroll
-    for (int held = 0; held < Held; ++held) {
-      const Index number = first + held * step;
-      if (number < row.end) visit(pieces[held], detail::find_piece<Width>(given, row, number));
-    }
+    detail::visit_from<Width, Held>(given, row, first, pieces, visit);
   } else {
-#pragma unroll 4
-    for (Index number = first; number < row.end; number += step) {
-      const auto at = detail::find_piece<Width>(given, row, number);
-      Piece piece;
-      piece.read(given, at);
-      visit(piece, at);
+    constexpr int batch = sizeof(Piece) <= 32 ? 4 : (sizeof(Piece) <= 64 ? 2 : 1);  // at most 32 registers
+#pragma unroll 1
+    for (Index number = first; number < row.end; number += batch * static_cast<Index>(blockDim.x)) {
+      Piece again[batch];
+      detail::read_from<Width, batch>(given, row, number, again);
+      detail::visit_from<Width, batch>(given, row, number, again, visit);
     }
   }
 }
