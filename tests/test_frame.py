@@ -54,7 +54,7 @@ def lines_that_match(pattern: re.Pattern[str], files: list[Path]) -> list[str]:
     ("name", "expected"),
     [
         ("README.md", {"demo", "test"}),
-        ("CONTRIBUTING.md", {"setup", "docs", "test", "browser", "lint", "format", "nightly", "newest"}),
+        ("CONTRIBUTING.md", {"setup", "docs", "test", "browser", "gpu", "lint", "format", "nightly", "newest"}),
         (".ci/run", {"lint", "test"}),
     ],
 )
