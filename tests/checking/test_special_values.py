@@ -56,5 +56,18 @@ def test_others_are_wrong(fused: Fused) -> None:
     assert not verdict.passed
 
 
+def test_a_fault_stays_where_the_reference_cannot_run_on_the_processor(
+    fused: Fused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere(_: Any) -> Any:
+        def called(*_: Any) -> Any:
+            raise RuntimeError("Expected all tensors to be on the same device")
+
+        return called
+
+    monkeypatch.setattr(special_values, "on_the_processor", nowhere)
+    assert not check(scaled, fused, shapes("B S", B=(4,), S=(8,)), only=["special values"]).passed
+
+
 def test_on_the_processor_there_is_one_right_result() -> None:
     assert not check(scaled, Fused(), shapes("B S", B=(4,), S=(8,)), only=["special values"]).passed

@@ -67,7 +67,7 @@ def refuses_values(reference: Callable[..., Any], sample: Sample) -> bool:
 
 def _is_refused(reference: Callable[..., Any], sample: Sample) -> bool:
     try:
-        outputs_of(reference, sample)
+        outputs_of(reference, fresh(sample))
     except Exception:
         return True
     return False

@@ -218,8 +218,9 @@ class _Writer:
         return replace(value, spelled=expand.fill([value.spelled]), is_fresh=False)
 
     def _device(self) -> str:
-        """That of the call: what is traced is on the processor, and runs where the inputs are."""
-        return f"{self.buffers[self.program.inputs[0].name]}.device"
+        """That of the call: what is traced is on the processor, and runs where the inputs with dimensions are."""
+        inputs = self.program.inputs
+        return f"{self.buffers[next((each for each in inputs if each.shape), inputs[0]).name]}.device"
 
     def _filled(self, number: Value, shape: tuple[Integer, ...]) -> Spelled:
         like = next((b for b in self.program.inputs if b.dtype is number.dtype), self.program.inputs[0])
