@@ -80,6 +80,11 @@ class RandomProgram:
         """Whether kernels serve it only where inputs lie row by row: in-place changes may depend on the layout."""
         return bool(re.search(r"\w_\(", self.text))
 
+    @property
+    def gathers(self) -> bool:
+        """Whether it reads by indices; kernels for GPUs do not, as they would have to wait for a check of them."""
+        return bool(re.search(r"atleast_1d|index_select|embedding|gather", self.text))
+
     def arguments(self, sizes: Sizes, seed: int = 0) -> list[Tensor]:
         generator = torch.Generator().manual_seed(seed)
         return [given.make(sizes, generator) for given in self.inputs]

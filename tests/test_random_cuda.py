@@ -22,7 +22,7 @@ def settings() -> Settings:
 @pytest.mark.parametrize("seed", [22, 1003])
 def test_random_program(seed: int, settings: Settings) -> None:
     with cuda_kernels():
-        check(seed, settings, resized=True)
+        check(seed, settings, resized=True, for_gpus=True)
 
 
 @pytest.mark.nightly
@@ -30,4 +30,4 @@ def test_random_program(seed: int, settings: Settings) -> None:
 def test_many_random_programs(block: int) -> None:
     for seed in range(block * 20 + 8000, block * 20 + 8020):
         with cuda_kernels():
-            check(seed, settings_on_host(), resized=True)
+            check(seed, settings_on_host(), resized=True, for_gpus=True)

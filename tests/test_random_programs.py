@@ -146,6 +146,7 @@ def check(
     wide: bool = False,
     device: str = "cpu",
     rung: str = "cpp",
+    for_gpus: bool = False,
 ) -> None:
     program = of_seed(seed, wide=wide)
     operator = Operator(program.function(), name=f"random_{seed}", settings=settings)
@@ -154,7 +155,8 @@ def check(
             return
         assert_agrees(operator, program, program.sizes, seed, twice=twice, device=device)
         others = any(given.layout != "row-major" for given in program.inputs)
-        assert operator.last_rung == rung or (program.is_for_row_major and others)
+        is_the_functions = (program.is_for_row_major and others) or (for_gpus and program.gathers)
+        assert operator.last_rung == rung or is_the_functions
         if resized and runs(program, other_sizes(program, seed), seed):
             assert_agrees(operator, program, other_sizes(program, seed), seed, twice=twice, device=device)
     except BaseException as error:

@@ -20,7 +20,7 @@ def test_random_programs(block: int) -> None:
     wrong = {}
     for seed in range(20000 + block * 5, 20005 + block * 5):
         try:
-            how = {"resized": seed % 2 == 0, "twice": seed % 3 == 0, "device": DEVICE, "rung": RUNG}
+            how = {"resized": seed % 2 == 0, "twice": seed % 3 == 0, "device": DEVICE, "rung": RUNG, "for_gpus": True}
             check(seed, quiet_settings(optimized=False), **how)
         except Exception as error:
             wrong[seed] = "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
