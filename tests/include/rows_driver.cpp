@@ -1,22 +1,9 @@
 // Runs for_each_row for the tests: axes and operands are arrays, and "threads" run one after another.
 #include "opwright/rows.h"
 
-extern "C" {
-int32_t aoti_torch_device_type_cpu() { return 0; }
-int32_t aoti_torch_layout_strided() { return 0; }
-int32_t aoti_torch_dtype_bfloat16() { return 15; }
-int32_t aoti_torch_dtype_float16() { return 5; }
-int32_t aoti_torch_dtype_float32() { return 6; }
-int32_t aoti_torch_dtype_float64() { return 7; }
-int32_t aoti_torch_dtype_complex64() { return 9; }
-int32_t aoti_torch_dtype_complex128() { return 10; }
-int32_t aoti_torch_dtype_uint8() { return 0; }
-int32_t aoti_torch_dtype_int8() { return 1; }
-int32_t aoti_torch_dtype_int16() { return 2; }
-int32_t aoti_torch_dtype_int32() { return 3; }
-int32_t aoti_torch_dtype_int64() { return 4; }
-int32_t aoti_torch_dtype_bool() { return 11; }
+#include "stable_abi.h"
 
+extern "C" {
 static int64_t pieces = 0;
 
 // Odd pieces, so that rows are cut in the middle, last piece first.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +110,23 @@ def test_a_kernel_runs_on_the_current_stream() -> None:
     torch.testing.assert_close(made_here, right)
 
 
+def in_a_new_thread(work: Callable[[], torch.Tensor]) -> torch.Tensor:
+    """What a thread that has done nothing yet computes."""
+    found: list[Any] = []
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except Exception as error:  # the assertion below shows it
+            found.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert isinstance(found[0], torch.Tensor), found
+    return found[0]
+
+
 @ON_A_GPU
 def test_a_kernel_is_the_first_thing_that_a_thread_does_on_the_gpu() -> None:
     """Such a thread has no context of the driver yet: PyTorch makes one current when it needs one."""
@@ -118,38 +135,15 @@ def test_a_kernel_is_the_first_thing_that_a_thread_does_on_the_gpu() -> None:
     function = operator.on("cuda")
     right = operator.reference(x, y)
     function(x, y)
-    found: list[Any] = []
-
-    def run() -> None:
-        try:
-            found.append(function(x, y))
-        except Exception as error:  # the assertion below shows it
-            found.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    assert isinstance(found[0], torch.Tensor), found
-    torch.testing.assert_close(found[0], right)
+    torch.testing.assert_close(in_a_new_thread(lambda: function(x, y)), right)
 
 
 @ON_A_GPU
 def test_a_kernel_is_loaded_by_a_thread_that_has_done_nothing_yet() -> None:
     operator = scaled("loaded_in_a_thread")
     x, y = (tensor.detach() for tensor in drawn(((8, 9), (8, 9))))
-    found: list[Any] = []
-
-    def run() -> None:
-        try:
-            found.append(operator.on("cuda")(x, y))
-        except Exception as error:  # the assertion below shows it
-            found.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    assert isinstance(found[0], torch.Tensor), found
-    torch.testing.assert_close(found[0], operator.reference(x, y))
+    found = in_a_new_thread(lambda: operator.on("cuda")(x, y))
+    torch.testing.assert_close(found, operator.reference(x, y))
 
 
 @ON_A_GPU

@@ -15,9 +15,8 @@ import torch
 import opwright.optim
 from opwright.optim.definition import STEP
 from opwright.optim.serving import buckets, plan
-from opwright.optim.serving.tables import TensorTable
 from tests.on_gpu.device import DEVICE
-from tests.optim.trained import parameters
+from tests.optim.trained import assert_one_launch_for_each_step, parameters, train
 
 SHAPES = ((7, 5), (0, 3), (5,), (2, 3, 4), (1, 9), (5000,), (130, 101))
 MATRICES = ((7, 5), (0, 3), (4, 4), (1, 9), (50, 100), (130, 101))  # of one rank, for which one kernel is derived
@@ -56,14 +55,6 @@ def give_gradients(params: Sequence[torch.Tensor], seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     for param in params:
         param.grad = torch.randn(param.shape, generator=generator, dtype=torch.float64).to(param.device, param.dtype)
-
-
-def train(optimizer: torch.optim.Optimizer, steps: int, seed: int = 5) -> list[torch.Tensor]:
-    params = params_of(optimizer)
-    for step in range(steps):
-        give_gradients(params, 100 * seed + step)
-        optimizer.step()
-    return params
 
 
 def found(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
@@ -150,16 +141,8 @@ def test_steps_are_those_of_torch_on_the_same_device(name: str, hyper: dict[str,
 
 
 def test_all_groups_are_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
-    launches: list[int] = []
-    copied = TensorTable._on_device
-    monkeypatch.setattr(TensorTable, "_on_device", lambda table: launches.append(1) or copied(table))
     optimizer = opwright.optim.AdamW(groups([(5, 4)] * 6, torch.float32, DEVICE))
-    train(optimizer, 3)
-    for group in optimizer.param_groups:
-        group["lr"] *= 0.5
-    train(optimizer, 2)
-    assert len(launches) == 5
-    assert {int(state[STEP]) for state in optimizer.state.values()} == {5}
+    assert_one_launch_for_each_step(optimizer, monkeypatch)
 
 
 @ON_A_GPU

@@ -17,13 +17,12 @@ from opwright.optim.serving import buckets, plan
 from opwright.optim.serving.deriving import derive
 from opwright.optim.serving.entries import Manner
 from opwright.optim.serving.kernels import Wanted
-from opwright.optim.serving.tables import TensorTable
 from opwright.optim.serving.variants import Variants
 from opwright.optim.stepping import optimizer_class
 from opwright.settings import Settings
 from opwright.toolchain.gpu.nvrtc import compile_cuda, find_nvrtc
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY
-from tests.optim.trained import assert_same, parameters, train
+from tests.optim.trained import assert_one_launch_for_each_step, assert_same, parameters, train
 from tests.quick_compiler import OPTIMIZING_NOTHING, quick_compiler
 from tests.suite.nights import mostly_at_night
 
@@ -101,17 +100,9 @@ def test_other_numbers_are_noticed() -> None:
 
 
 def test_all_groups_are_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
-    launches: list[int] = []
-    copy = TensorTable._on_device
-    monkeypatch.setattr(TensorTable, "_on_device", lambda table: launches.append(1) or copy(table))
     shapes = [(5, 4)] * 6
     optimizer = on_host(opwright.optim.AdamW)(groups(parameters(shapes)))
-    train(optimizer, 3)
-    for group in optimizer.param_groups:
-        group["lr"] *= 0.5
-    train(optimizer, 2)
-    assert len(launches) == 5
-    assert {int(state[STEP]) for state in optimizer.state.values()} == {5}
+    assert_one_launch_for_each_step(optimizer, monkeypatch)
 
 
 @pytest.mark.falls_back

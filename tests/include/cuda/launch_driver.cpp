@@ -5,7 +5,7 @@
 #include <string>
 
 #include "opwright/cuda/launch.h"
-#include "stable_abi.h"
+#include "../stable_abi.h"
 
 using opwright::cuda::launch;
 

@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "opwright/cuda/places_of_launch.h"
-#include "stable_abi.h"
+#include "../stable_abi.h"
 
 using namespace opwright;
 

@@ -96,8 +96,8 @@ def keep_device_guard() -> None:
     """Have the device guard of fake tensors live as long as the process; call it before any of their modes is entered.
 
     Where torch is built with CUDA and there is no GPU, the first mode replaces the guard of CUDA for the whole process
-    by one that belongs to its thread (`ensureCUDADeviceGuardSet` in c10/core/impl/DeviceGuardImplInterface.cpp, torch
-    2.9 to 2.15). When that thread has ended, the next mode reads what is freed. Here that thread never ends.
+    by one that belongs to its thread (`ensureCUDADeviceGuardSet` in c10/core/impl/DeviceGuardImplInterface.cpp; seen
+    with PyTorch 2.11). When that thread has ended, the next mode reads what is freed. Here that thread never ends.
 
     The new guard pretends that there is a GPU. Autograd would start a thread for it with its first backward pass, and
     refuse to run in processes that are forked later. So a pass comes before, which finds none.
