@@ -158,6 +158,32 @@ def test_a_step_does_not_wait_for_the_gpu(name: str) -> None:
 
 
 @ON_A_GPU
+@pytest.mark.parametrize("name", ["AdamW", "SGD", "LAMB"])
+def test_clipped_and_scaled_steps_do_not_wait_for_the_gpu(name: str) -> None:
+    """Those that a GradScaler calls off are known in the next step, when the GPU has long come to them."""
+    ours, right = (
+        getattr(opwright.optim, name)(groups(MATRICES[2:], torch.float32, device), max_grad_norm=0.5)
+        for device in (DEVICE, "cpu")
+    )
+    numbers = {device: [torch.tensor(value, device=device) for value in (64.0, 0.0, 1.0)] for device in (DEVICE, "cpu")}
+    for optimizer, device in ((ours, DEVICE), (right, "cpu")):
+        scale, fine, overflowed = numbers[device]
+        give_gradients(params_of(optimizer), 9)
+        optimizer.grad_scale, optimizer.found_inf = scale, fine
+        optimizer.step()  # which builds and loads kernels
+        torch.cuda.synchronize()
+        for step in range(20):
+            optimizer.grad_scale, optimizer.found_inf = scale, overflowed if step % 3 else fine
+            if optimizer is ours:
+                with not_waiting():
+                    optimizer.step()
+            else:
+                optimizer.step()
+    assert_near(found(ours), found(right), torch.float32)
+    assert {int(state[STEP]) for state in ours.state.values()} == {8}
+
+
+@ON_A_GPU
 def test_tables_of_many_steps_in_flight_do_not_overwrite_each_other() -> None:
     """The GPU is kept busy while steps with other numbers are asked for, so that their tables wait side by side."""
     ours, right = (opwright.optim.AdamW(groups(MATRICES[2:], torch.float32, device)) for device in (DEVICE, "cpu"))

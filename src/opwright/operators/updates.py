@@ -6,7 +6,7 @@ Numbers are given at run time, whatever is computed of them: the kernel itself t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from opwright.codegen.cpp.program import emit_program
@@ -102,10 +102,18 @@ def table_source(update: Update, step: str, origin: Origin | None, *, whole: boo
 
 
 def cuda_table_source(
-    update: Update, step: str, origin: Origin | None, *, whole: bool = True
+    update: Update, step: str, origin: Origin | None, *, whole: bool = True, distant: Sequence[str] = ()
 ) -> tuple[Source, Updated]:
-    """The same for tensors on a GPU, with what its table has."""
-    updated = _updated(update, step, whole)
+    """The same for tensors on a GPU, with what its table has.
+
+    Args:
+        update: See `table_source`.
+        step: See there.
+        origin: See there.
+        whole: See there.
+        distant: Its arguments without dimensions that are on the GPU.
+    """
+    updated = replace(_updated(update, step, whole), distant=tuple(distant))
     header = built_header(update.program.name, origin, "cuda")
     emitted = emit_cuda_table(updated, formulas=formula_comment, header=header)
     return Source(emitted.name, emitted.host, emitted.device), updated

@@ -1,28 +1,91 @@
-"""Clipping by the norm of all gradients, as `torch.nn.utils.clip_grad_norm_` does."""
+"""By what the gradients of a step are multiplied: by clipping, as in `clip_grad_norm_`, and for a GradScaler.
+
+It is computed where the gradients are; the processor waits for it only where it needs the number.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from opwright.tracing.torch_hooks.spread import has_spread, spec_of
 
+FACTOR = "grad_factor"
+"""The argument of an update that is the factor of the gradient."""
+
 _SMALL = 1e-6  # which clip_grad_norm_ adds to the norm
 
 
-def clip_factor(gradients: Sequence[torch.Tensor], most: float, unscaled: float) -> float:
-    """The coefficient of `clip_grad_norm_`, times another factor of the gradients.
+class Factor:
+    """A number for all gradients of a step.
 
     Args:
-        gradients: Of all groups.
-        most: The largest norm.
-        unscaled: The factor.
+        value: A tensor of float64 without dimensions.
     """
-    norm = _norm([grad.coalesce() if grad.is_sparse else grad for grad in gradients])
-    coefficient = torch.clamp(most / (norm * unscaled + _SMALL), max=1.0)
-    return float(coefficient) * unscaled
+
+    def __init__(self, value: torch.Tensor) -> None:
+        self._value = value
+        self._there: dict[torch.device, torch.Tensor] = {}
+
+    @functools.cached_property
+    def number(self) -> float:
+        """The number; the processor waits for it."""
+        return float(self._value)
+
+    def on(self, device: torch.device) -> torch.Tensor:
+        """The number on a device, where it arrives in the order of the current stream."""
+        if device not in self._there:
+            self._there[device] = self._value.to(device, non_blocking=True)
+        return self._there[device]
+
+
+def with_factor(
+    numbers: Sequence[Mapping[str, Any]], factor: Factor | None, device: torch.device | None
+) -> Sequence[Mapping[str, Any]]:
+    """The numbers of each group, with the factor of a step among them.
+
+    Args:
+        numbers: By name.
+        factor: It; None if there is none.
+        device: Where it is read; None for the processor, which waits for it.
+    """
+    if factor is None:
+        return numbers
+    value = factor.number if device is None else factor.on(device)
+    return [{**each, FACTOR: value} for each in numbers]
+
+
+def factor_of(
+    gradients: Callable[[], Sequence[torch.Tensor]], most: float | None, scale: torch.Tensor | None
+) -> Factor | None:
+    """The factor of a step; None if there is none.
+
+    Args:
+        gradients: Of all groups; asked for if they are clipped.
+        most: The largest norm; None for any.
+        scale: By what a GradScaler has multiplied them; None for nothing.
+    """
+    unscaled = None if scale is None else scale.detach().reshape(()).double().reciprocal()
+    if most is None:
+        return None if unscaled is None else Factor(unscaled)
+    norm = _norm([grad.coalesce() if grad.is_sparse else grad for grad in gradients()])
+    if unscaled is not None:
+        unscaled = unscaled.to(norm.device, non_blocking=True)
+        norm = scaled(norm, unscaled)
+    coefficient = torch.clamp(most / (norm + _SMALL), max=1.0).double()
+    return Factor(coefficient if unscaled is None else coefficient * unscaled)
+
+
+def scaled(value: torch.Tensor, factor: Any) -> torch.Tensor:
+    """A tensor times a number, or times one in a tensor of float64, rounded to the dtype of the tensor once.
+
+    PyTorch rounds a factor that is a tensor to a half type before it multiplies, and kernels keep products in float32.
+    """
+    wide = torch.float32 if value.dtype.itemsize < torch.float32.itemsize else value.dtype
+    return (value.to(wide) * (factor.to(wide) if isinstance(factor, torch.Tensor) else factor)).to(value.dtype)
 
 
 def _norm(gradients: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 
 from opwright.errors import UpdateRefused
+from opwright.optim.clipping import FACTOR, scaled
 from opwright.optim.definition import STEP, Definition
 from opwright.tracing.interface.place import place_of
 
 Rounded = Callable[[torch.Tensor, torch.dtype], torch.Tensor]
 MASTER = "master"
-FACTOR = "grad_factor"  # of the gradient: clipping, and the scale of a GradScaler
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,8 @@ class Kind:
         at_random: Whether results of half types are rounded at random.
         is_flat: Whether all tensors of the parameter's shape lie in memory in the same dense order.
         is_part: Whether kernels see parts of tensors, and so must be element by element.
+        scaled_there: Whether the factor is a tensor of float64 where the gradient is, for which the processor does not
+            wait, instead of a number.
         device: The type of the device.
     """
 
@@ -74,6 +76,7 @@ class Kind:
     at_random: bool
     is_flat: bool
     is_part: bool = False
+    scaled_there: bool = False
     device: str = "cpu"
 
 
@@ -117,7 +120,8 @@ def _put(numbers: dict[str, float], constants: dict[str, Any], name: str, value:
 def operand_names(definition: Definition, kind: Kind) -> list[str]:
     """The tensors of the update, in order."""
     states = [name for name, state in zip(definition.states, kind.states, strict=True) if state]
-    return ["param", *([MASTER] if kind.master else []), "grad", *states]
+    factor = [FACTOR] if kind.scaled_there else []
+    return ["param", *([MASTER] if kind.master else []), "grad", *states, *factor]
 
 
 def update_of(
@@ -148,12 +152,14 @@ def update_of(
 def argument_names(definition: Definition, kind: Kind, hyper: Mapping[str, Any]) -> list[str]:
     """The arguments of an update: tensors, the step, the factor if there is one, numbers."""
     numbers = split_numbers(definition, hyper)[0]
-    return [*operand_names(definition, kind), STEP, *([FACTOR] if kind.scaled else []), *numbers]
+    factor = [FACTOR] if kind.scaled and not kind.scaled_there else []
+    return [*operand_names(definition, kind), STEP, *factor, *numbers]
 
 
 def result_names(definition: Definition, kind: Kind) -> list[str]:
     """For each result of an update, the argument that it replaces."""
-    return [name for name in operand_names(definition, kind) if name != "grad" or kind.written]
+    names = operand_names(definition, kind)
+    return [name for name in names if name != FACTOR and (name != "grad" or kind.written)]
 
 
 def gathered(hyper: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,7 +202,7 @@ def updated(
     dtype = computes_in(kind)
     param, grad = given[MASTER if kind.master else "param"], given["grad"]
     if kind.scaled:
-        grad = grad * given[FACTOR]
+        grad = scaled(grad, given[FACTOR])
     written = [grad.to(kind.grad)] if kind.written else []
     grad = grad.to(dtype)
     states = [given.get(name) for name in definition.states]

@@ -11,7 +11,7 @@ from torch.optim.optimizer import Optimizer, ParamsT, required
 
 from opwright.binding.environment import is_quiet
 from opwright.errors import UpdateRefused
-from opwright.optim.clipping import clip_factor
+from opwright.optim.clipping import factor_of
 from opwright.optim.definition import STEP, Definition
 from opwright.optim.examine import examine
 from opwright.optim.first_values import begin
@@ -23,6 +23,7 @@ from opwright.optim.serving.entries import Manner
 from opwright.optim.serving.kernels import Kernels
 from opwright.optim.serving.parts import same_everywhere
 from opwright.optim.serving.plan import Plan, refuse_capture
+from opwright.optim.serving.skips import CalledOff, Skip
 from opwright.optim.signatures import OptimizerSignature
 
 _ROUNDING = "rounding"  # in a state_dict: the seed of random rounding, and how often it was used
@@ -37,6 +38,7 @@ class SteppingOptimizer(Optimizer):
     definition: ClassVar[Definition]
     variants: ClassVar[Kernels]
     _step_supports_amp_scaling = True
+    _called_off: CalledOff | None = None  # the last step, if it is not known yet whether it changed anything
 
     if TYPE_CHECKING:
         grad_scale: torch.Tensor | None
@@ -112,6 +114,16 @@ class SteppingOptimizer(Optimizer):
         self._groups: list[int] = []
         self._constants: dict[int, tuple[dict[str, Any], bool]] = {}
 
+    @property
+    def state(self) -> Any:
+        """The states of parameters, by the parameter."""
+        self._settle()
+        return self.__dict__["state"]
+
+    @state.setter
+    def state(self, states: Any) -> None:
+        self.__dict__["state"] = states
+
     # -- the step --------------------------------------------------------------------------------------------------
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -137,27 +149,39 @@ class SteppingOptimizer(Optimizer):
         return loss
 
     def _advance(self) -> None:
+        self._settle()
         scale, found = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
-        if found is not None and found.item():
-            return
-        scaled = scale is not None or self._options.max_grad_norm is not None
-        manner = Manner(scaled, scale is not None, self._options.rounding == "stochastic")
+        most = self._options.max_grad_norm
+        at_random = self._options.rounding == "stochastic"
+        manner = Manner(scale is not None or most is not None, scale is not None, at_random, self.variants.launched)
         plan = self._plan_of_step(manner)
         if plan is None:
             return
         plan.refuse_capture()
-        factor = self._factor(plan, scale)
-        numbers = [read[1] for read in self._read]
-        if factor is not None:
-            numbers = [{**each, "grad_factor": factor} for each in numbers]
-        self._drawn += 1
-        seed = _mixed(self._seed, self._drawn) if manner.at_random else 0
         quiet = is_quiet()
-        plan.run(self.variants.state() if quiet else None, numbers, seed, quiet=quiet)
+        state = self.variants.state() if quiet else None
+        skip = None if found is None else Skip(found)
+        if skip is not None and not plan.decides_later(state):
+            if skip.now():
+                return
+            skip = None
+        self._drawn += 1
+        seed = _mixed(self._seed, self._drawn) if at_random else 0
+        factor = factor_of(plan.gradients, most, scale)
+        numbers = [read[1] for read in self._read]
+        later = plan.run(state, numbers, seed, quiet=quiet, factor=factor, skip=skip)
+        if skip is not None:
+            self._called_off = CalledOff(skip.later(), later)
         torch.autograd.graph.increment_version(plan.written)
         if self._options.free_grads:
             for param in plan.params:
                 param.grad = None
+
+    def _settle(self) -> None:
+        """Wait for the last step, if a GPU was to decide whether it changes anything, and count it only if it did."""
+        last, self._called_off = self._called_off, None
+        if last is not None and last.settle():
+            self._drawn -= 1
 
     def _plan_of_step(self, manner: Manner) -> Plan | None:
         """The plan of the last step if it holds, or a new one; None if no parameter has a gradient."""
@@ -186,13 +210,6 @@ class SteppingOptimizer(Optimizer):
         there = [position for position, is_missing in enumerate(missing) if not is_missing]
         found = ([each[position] for position in there] for each in (params, gradients, self._groups))
         return tuple(found)  # type: ignore[return-value]  # as above
-
-    def _factor(self, plan: Plan, scale: torch.Tensor | None) -> float | None:
-        """By what the gradients are multiplied; None for nothing."""
-        unscaled = None if scale is None else 1.0 / float(scale)
-        if self._options.max_grad_norm is None:
-            return unscaled
-        return clip_factor(plan.gradients(), self._options.max_grad_norm, 1.0 if unscaled is None else unscaled)
 
     def _read_groups(self) -> bool:
         """Read the hyper-parameters of all groups; returns whether more than numbers has changed."""
@@ -279,7 +296,7 @@ class SteppingOptimizer(Optimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """The states and the groups, as for every optimizer; with the seed of random rounding if there is one."""
-        made = super().state_dict()
+        made = super().state_dict()  # it settles, as it asks for the states
         if self._options.rounding == "stochastic":
             made[_ROUNDING] = {"seed": self._seed, "drawn": self._drawn}
         return made
@@ -339,6 +356,7 @@ class SteppingOptimizer(Optimizer):
                 )
 
     def __getstate__(self) -> dict[str, Any]:
+        self._settle()
         own = {"_options": asdict(self._options), "_seed": self._seed, "_drawn": self._drawn}
         return {**super().__getstate__(), **own}
 

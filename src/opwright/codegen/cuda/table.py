@@ -1,7 +1,8 @@
 """emit_cuda_table: an update of tensors, element by element → CUDA that runs it for a table of tensors in one launch.
 
 The processor computes what is the same for all elements of a tensor, as it does for its own kernels, and tests whether
-the update is valid; the GPU reads the results from the table. States without dimensions stay with the processor.
+the update is valid; the GPU reads the results from the table. States without dimensions stay with the processor. Each
+thread computes what is computed of numbers that are on the GPU, such as the factor of gradients.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def _choices(writer: TableWriter) -> list[str]:
 def _over_elements(writer: TableWriter, of_pass: Pass) -> list[str]:
     """The body of a function that goes over elements."""
     rows = [
-        f"element_of(table, {position}, tensor, first * {buffer.dtype.bytes})"
+        f"element_of(table, {position}, tensor, {writer.offset_of(buffer, 'first')})"
         for position, buffer in enumerate(writer.operands)
     ]
     return [

@@ -28,6 +28,7 @@ struct Table {
   const Size* pieces;          // [tensor] and the end: how many pieces there are before it
   char* totals;                // [tensor], then [piece]: room for what is reduced
   Size step_bytes;             // of how many steps a tensor has taken: that of a float or a double
+  const float* skip;           // in the memory of a GPU: not zero if nothing may change there; null for zero
 };
 
 // The number of the next step of a tensor.

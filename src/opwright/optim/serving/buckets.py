@@ -8,12 +8,14 @@ from typing import Any
 import torch
 
 from opwright.errors import OpwrightError
+from opwright.optim.clipping import FACTOR, Factor, with_factor
 from opwright.optim.definition import STEP, Definition
 from opwright.optim.kinds import Kind, Rounded, gathered, result_names, to_nearest, updated
 from opwright.optim.rounding import rounded_at_random
 from opwright.optim.serving.entries import Entry
 from opwright.optim.serving.kernels import Kernels, TableVariant, TensorVariant, Variant, Wanted
 from opwright.optim.serving.parts import rounded_in_parts, whole_of
+from opwright.optim.serving.skips import Skip
 from opwright.optim.serving.tables import TensorTable
 
 _SEED_BITS = 64
@@ -52,11 +54,13 @@ class Bucket:
     def run(
         self,
         state: Hashable,
-        numbers: Sequence[Mapping[str, float]],
+        numbers: Sequence[Mapping[str, Any]],
         gradients: Sequence[int],
         point_to: Callable[[], None],
         seed: int,
-    ) -> None:
+        factor: Factor | None,
+        skip: Skip | None,
+    ) -> bool:
         """Update all parameters.
 
         Args:
@@ -65,13 +69,21 @@ class Bucket:
             gradients: The addresses of the gradients.
             point_to: Lets all entries have the gradients.
             seed: Of random rounding.
+            factor: Of the gradients.
+            skip: Whether nothing may change, which is known later; None if it may, or if this bucket cannot wait.
+
+        Returns:
+            Whether it is known later if anything has changed.
         """
+        numbers = with_factor(numbers, factor, self._device if self._kind.scaled_there else None)
         if state is not None:
             known = self._variants.known(state, self._kind, self._device)
             if known and isinstance(first := known[0], TableVariant) and not self._table(first).run(
-                gradients, numbers, seed
+                gradients, numbers, seed, skip
             ):  # fmt: skip
-                return
+                return skip is not None
+        if skip is not None and skip.now():
+            return False
         point_to()
         refusal = None
         remaining = self._by_known(state, numbers, seed) if state is not None else self.entries
@@ -91,8 +103,19 @@ class Bucket:
             run_composed(self._definition, self._hyper, entry, self._numbers_of(entry, numbers), seed)
         if refusal is not None:  # after the definition, which may raise for the same reason
             self._variants.fallbacks.tell(refusal)
+        return False
 
-    def _by_known(self, state: Hashable, numbers: Sequence[Mapping[str, float]], seed: int) -> Sequence[Entry]:
+    def decides_later(self, state: Hashable) -> bool:
+        """Whether its kernel can leave everything as it is by itself: it does all that a step changes but the count.
+
+        Args:
+            state: What the definition reads outside; None if no kernel can serve.
+        """
+        known = [] if state is None else self._variants.known(state, self._kind, self._device)
+        is_launched = bool(known) and isinstance(known[0], TableVariant) and known[0].launch is not None
+        return is_launched and not any(each and each.is_number for each in self._kind.states)
+
+    def _by_known(self, state: Hashable, numbers: Sequence[Mapping[str, Any]], seed: int) -> Sequence[Entry]:
         """Update what the variants so far serve; returns the rest. The variant of the last parameters comes first."""
         known = self._variants.known(state, self._kind, self._device)
         remaining: Sequence[Entry] = self.entries
@@ -105,7 +128,7 @@ class Bucket:
         return remaining
 
     def _by(
-        self, variant: Variant, entries: Sequence[Entry], numbers: Sequence[Mapping[str, float]], seed: int
+        self, variant: Variant, entries: Sequence[Entry], numbers: Sequence[Mapping[str, Any]], seed: int
     ) -> Sequence[Entry]:
         """Update what a variant serves; returns the rest."""
         if isinstance(variant, TensorVariant):
@@ -121,7 +144,7 @@ class Bucket:
         return [entries[position] for position in refused]
 
     def _in_table(
-        self, variant: TableVariant, entries: Sequence[Entry], numbers: Sequence[Mapping[str, float]], seed: int
+        self, variant: TableVariant, entries: Sequence[Entry], numbers: Sequence[Mapping[str, Any]], seed: int
     ) -> list[int]:
         table = self._table(variant) if entries is self.entries else TensorTable(variant, entries)
         return table.run([entry.tensors["grad"].data_ptr() for entry in entries], numbers, seed)
@@ -132,11 +155,11 @@ class Bucket:
             table = self._tables[variant] = TensorTable(variant, self.entries)
         return table
 
-    def _numbers_of(self, entry: Entry, numbers: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    def _numbers_of(self, entry: Entry, numbers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         return {**numbers[entry.group], STEP: float(entry.state[STEP]) + 1}
 
 
-def _run_tensor(variant: TensorVariant, entry: Entry, numbers: Mapping[str, float], seed: int) -> bool:
+def _run_tensor(variant: TensorVariant, entry: Entry, numbers: Mapping[str, Any], seed: int) -> bool:
     rounded = _rounding(entry, seed)
     given = [
         torch.scalar_tensor(numbers[name], dtype=torch.float64) if name in numbers else entry.tensors[name]
@@ -153,7 +176,7 @@ def _run_tensor(variant: TensorVariant, entry: Entry, numbers: Mapping[str, floa
 
 
 def run_composed(
-    definition: Definition, hyper: Mapping[str, Any], entry: Entry, numbers: Mapping[str, float], seed: int
+    definition: Definition, hyper: Mapping[str, Any], entry: Entry, numbers: Mapping[str, Any], seed: int
 ) -> None:
     """Update one parameter by the operations of the definition, in place.
 
@@ -166,6 +189,8 @@ def run_composed(
     """
     for name, conjugate in entry.conjugated.items():
         entry.tensors[name].copy_(torch.view_as_real(conjugate.resolve_conj()))
+    if entry.specs and FACTOR in numbers:  # PyTorch multiplies no DTensor by a plain tensor
+        numbers = {**numbers, FACTOR: float(numbers[FACTOR])}
     kind, tensors = entry.kind, whole_of(entry.tensors, entry.specs)
     rounded = _rounding(entry, seed)
     made = updated(definition, kind, {**tensors, **numbers}, gathered(hyper, numbers), rounded)

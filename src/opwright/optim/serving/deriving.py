@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
+
 from opwright.binding.variants.states import State
 from opwright.codegen.header import Origin
 from opwright.errors import NotElementwise
+from opwright.optim.clipping import FACTOR
 from opwright.optim.definition import STEP, Definition
 from opwright.optim.kinds import Rounded, not_yet, update_of
 from opwright.optim.serving.kernels import Wanted
@@ -64,7 +67,8 @@ def derive(definition: Definition, state: State, wanted: Wanted, *, for_gpus: bo
         raise NotElementwise("its states or its gradient lie in memory in another order than the parameter")
     if kind.is_flat:
         with contextlib.suppress(*([] if kind.is_part or for_gpus else [NotElementwise])):
-            return _table(definition, update, whole=not kind.is_part, for_gpus=for_gpus)
+            there = (FACTOR,) if kind.scaled_there else ()
+            return _table(definition, update, whole=not kind.is_part, for_gpus=for_gpus, distant=there)
     if kind.is_part:
         raise NotElementwise(
             "parts of the parameter and its states lie in memory in other orders",
@@ -92,12 +96,14 @@ def _update(definition: Definition, state: State, wanted: Wanted, rounded: Round
     return derived, names
 
 
-def _table(definition: Definition, update: Update, *, whole: bool, for_gpus: bool) -> Derived:
+def _table(
+    definition: Definition, update: Update, *, whole: bool, for_gpus: bool, distant: Sequence[str] = ()
+) -> Derived:
     from opwright.operators.updates import cuda_table_source, table_source  # as above
 
     origin = _origin(definition)
     if for_gpus:
-        source, updated = cuda_table_source(update, STEP, origin, whole=whole)
+        source, updated = cuda_table_source(update, STEP, origin, whole=whole, distant=distant)
         return Derived(source, True, updated.operands, updated.numbers)
     emitted = table_source(update, STEP, origin, whole=whole)
     return Derived(Source(emitted.source.name, emitted.source.text), True, emitted.operands, emitted.numbers)
@@ -119,9 +125,12 @@ def _origin(definition: Definition) -> Origin | None:
 def _specs_of(names: Sequence[str], wanted: Wanted) -> list[ArgumentSpec]:
     """What the arguments of an update are, for its trace."""
     numbers, tensors = wanted.numbers, wanted.tensors
-    return [
-        NumberSpec(name, numbers[name])
-        if name in numbers
-        else TensorSpec(name, tensors[name].dtype, tuple(tensors[name].shape))
-        for name in names
-    ]
+    specs: list[ArgumentSpec] = []
+    for name in names:
+        if name == FACTOR and wanted.kind.scaled_there:
+            specs.append(TensorSpec(name, torch.float64, ()))
+        elif name in numbers:
+            specs.append(NumberSpec(name, numbers[name]))
+        else:
+            specs.append(TensorSpec(name, tensors[name].dtype, tuple(tensors[name].shape)))
+    return specs

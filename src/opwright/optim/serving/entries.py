@@ -57,11 +57,13 @@ class Manner:
         scaled: Whether gradients have a factor.
         written: Whether they are written back with it.
         at_random: Whether half types are rounded at random.
+        launched: The types of devices whose kernels run while the processor goes on.
     """
 
     scaled: bool
     written: bool
     at_random: bool
+    launched: tuple[str, ...] = ("cuda",)
 
 
 def entry_of(
@@ -125,6 +127,7 @@ def entry_of(
         at_random=manner.at_random,
         is_flat=is_flat and bool(real.dim()),
         is_part=specs is not None,
+        scaled_there=manner.scaled and device.type in manner.launched,
         device=device.type,
     )
     is_empty = 0 in sizes  # no kernel is valid for sizes of zero

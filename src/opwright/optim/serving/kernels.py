@@ -119,6 +119,10 @@ class Kernels(Protocol):
     def fallbacks(self) -> Telling:
         """Tells where the definition serves instead of kernels."""
 
+    @property
+    def launched(self) -> tuple[str, ...]:
+        """The types of devices whose kernels run while the processor goes on."""
+
     def undoing(self) -> AbstractContextManager[object]:
         """What the definition changes outside of itself in this block is undone."""
 

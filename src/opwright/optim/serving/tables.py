@@ -6,12 +6,15 @@ import ctypes
 import itertools
 from array import array
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 
+from opwright.optim.clipping import FACTOR
 from opwright.optim.definition import STEP
 from opwright.optim.serving.entries import Entry
 from opwright.optim.serving.kernels import TableVariant
+from opwright.optim.serving.skips import Skip
 
 _ADDRESS = ctypes.c_void_p
 _PIECE = 4096  # elements that are reduced together
@@ -35,6 +38,7 @@ class _Layout(ctypes.Structure):
         ("pieces", _ADDRESS),
         ("totals", _ADDRESS),
         ("step_bytes", ctypes.c_int64),
+        ("skip", _ADDRESS),
     )
 
 
@@ -44,8 +48,8 @@ def _in_words(count: int) -> int:
 
 
 def _place(entry: Entry, name: str) -> int:
-    """The address of an operand; that of a gradient is given at each step."""
-    return 0 if name == "grad" else entry.tensors[name].data_ptr()
+    """The address of an operand; those of a gradient and of its factor are given at each step."""
+    return 0 if name in ("grad", FACTOR) else entry.tensors[name].data_ptr()
 
 
 class TensorTable:
@@ -82,19 +86,27 @@ class TensorTable:
             _PIECE,
             *(part.buffer_info()[0] for part in (self._pieces, self._totals)),
             entries[0].state[STEP].element_size(),
+            None,
         )
         self._address = ctypes.addressof(self._layout)
         self._device = entries[0].param.device
 
-    def run(self, gradients: Sequence[int], numbers: Sequence[Mapping[str, float]], seed: int) -> list[int]:
+    def run(
+        self, gradients: Sequence[int], numbers: Sequence[Mapping[str, Any]], seed: int, skip: Skip | None = None
+    ) -> list[int]:
         """Update all tensors, or none; returns the positions of those that the kernel does not serve.
 
         Args:
             gradients: Their addresses.
-            numbers: For each group, its hyper-parameters by name.
+            numbers: For each group, its hyper-parameters by name; the factor of gradients may be a tensor.
             seed: Of random rounding.
+            skip: Whether a kernel of a GPU changes nothing.
         """
         self._columns["grad"][:] = array("q", gradients)
+        if FACTOR in self._columns:
+            self._columns[FACTOR][:] = array("q", [numbers[0][FACTOR].data_ptr()] * self._count)
+        skipped = None if skip is None else skip.on(self._device)  # kept until it is launched
+        self._layout.skip = None if skipped is None else skipped.data_ptr()
         names = self._variant.numbers
         self._numbers[:] = array("d", [numbers[group][name] for group in self._groups for name in names] or [0.0])
         self._layout.seed = seed

@@ -143,8 +143,13 @@ class Variants:
         self._records.write(state.identity, wanted.kind, derived)
         return variant
 
+    @property
+    def launched(self) -> tuple[str, ...]:
+        """The types of devices whose kernels are in CUDA."""
+        return ("cpu", "cuda") if self._settings.cuda_on_host else ("cuda",)
+
     def _for_gpus(self, kind: Kind) -> bool:
-        return kind.device == "cuda" or self._settings.cuda_on_host
+        return kind.device in self.launched
 
     def _built(self, derived: Derived) -> Variant:
         source = derived.source

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -61,8 +62,9 @@ class ProbedVariants(Variants):
     def for_gpus(self) -> Iterator[tuple[Kind, Derived]]:
         """The same kernels of tables in CUDA, for tensors of the processor; without those that it would wait for."""
         for state, kind, wanted in self._tables:
+            there = replace(wanted, kind=replace(wanted.kind, scaled_there=kind.scaled))
             with suppress(NotElementwise):
-                yield kind, derive(self._definition, state, wanted, for_gpus=True)
+                yield replace(kind, scaled_there=kind.scaled), derive(self._definition, state, there, for_gpus=True)
 
 
 def serves_any_sizes(definition: Definition, wanted: Wanted) -> bool:

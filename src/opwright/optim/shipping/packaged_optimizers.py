@@ -111,6 +111,7 @@ class PackagedKernels:
         self._package: str | None = None
         self._default_dtype: torch.dtype = torch.float32
         self._records: Records = {}
+        self._launched: tuple[str, ...] = ("cuda",)
         self._found: dict[tuple[str, torch.device], list[Variant]] = {}
         self._said: set[str] = set()
 
@@ -133,10 +134,17 @@ class PackagedKernels:
         """
         self._default_dtype = getattr(torch, default_dtype)
         self._package, self._records, self._find, self._gpus = package, records, functools.cache(find), gpus
+        texts = [kind for kind, of_kind in records.items() if any("launch" in record for record in of_kind)]
+        self._launched = ("cuda", *(["cpu"] if any("device='cpu'" in text for text in texts) else []))
 
     def undoing(self) -> AbstractContextManager[object]:
         """Nothing is: definitions that change something outside have no kernels, and are in no package."""
         return nullcontext()
+
+    @property
+    def launched(self) -> tuple[str, ...]:
+        """The types of devices whose kernels run while the processor goes on; also its own, if CUDA is judged there."""
+        return self._launched
 
     def state(self) -> Hashable:
         """The definition is as it was built; None without kernels, and under another default dtype."""

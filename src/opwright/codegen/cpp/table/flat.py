@@ -35,11 +35,12 @@ class Flat:
         scalars: Results without dimensions; the last output among them.
         counts: Buffers that hold how many elements the tensor has.
         passes: What is reduced in each pass over the elements before the last one.
-        late: Reductions, and what is the same for all elements and computed of them.
+        late: Reductions, and what is the same for all elements and computed of them, or of distant inputs.
         kernel: The rest, of which every access is at the same place.
         inputs: The inputs of the Program.
         replaced: For each output but the last, the input in whose memory it lies; None if it is that input unchanged.
         outputs: The outputs; the last one says whether the others may be stored.
+        distant: The inputs without dimensions that the processor cannot read.
     """
 
     numbers: tuple[Let, ...]
@@ -52,6 +53,7 @@ class Flat:
     inputs: tuple[Buffer, ...]
     replaced: tuple[str | None, ...]
     outputs: tuple[str, ...]
+    distant: frozenset[str]
 
     @property
     def is_of_elements(self) -> bool:
@@ -65,12 +67,13 @@ class Flat:
         return [let for let in late if isinstance(let, (Let, Reduce))], [let for let in lets if isinstance(let, Let)]
 
 
-def flat(program: Program, replaced: Sequence[str]) -> Flat:
+def flat(program: Program, replaced: Sequence[str], distant: Collection[str] = ()) -> Flat:
     """See the top.
 
     Args:
         program: After the passes; its last output is a truth value.
         replaced: For each output but the last, the input in whose memory it lies.
+        distant: The inputs without dimensions that the processor cannot read.
 
     Raises:
         NotElementwise: If it does anything else than that.
@@ -91,8 +94,11 @@ def flat(program: Program, replaced: Sequence[str]) -> Flat:
     if any(_level(s.value, levels) or _varies(s.value, varying) for s in kernel.stores if not s.indices):
         raise refusal("a state without dimensions is computed of a whole tensor")
     uniform = [let for let in (*kernel.lets, *hoisted) if let.name not in varying]  # each after those it needs
-    numbers = tuple(let for let in uniform if isinstance(let, Let) and not levels[let.name])
-    late = tuple(let for let in uniform if isinstance(let, (Let, Reduce)) and levels[let.name])
+    there = _computed_of(uniform, distant)
+    if any(name in there for store in kernel.stores if not store.indices for name in _names_in(store.value)):
+        raise refusal("a state without dimensions is computed of a number in the memory of the GPU")
+    numbers = tuple(let for let in uniform if isinstance(let, Let) and not levels[let.name] and let.name not in there)
+    late = tuple(let for let in uniform if isinstance(let, (Let, Reduce)) and (levels[let.name] or let.name in there))
     reductions = [let for let in late if isinstance(let, Reduce)]
     passes = tuple(
         tuple(let for let in reductions if levels[let.name] == number + 1)
@@ -114,6 +120,7 @@ def flat(program: Program, replaced: Sequence[str]) -> Flat:
         inputs=program.inputs,
         replaced=tuple(None if output in given else name for output, name in zip(outputs, replaced, strict=True)),
         outputs=program.outputs,
+        distant=frozenset(distant),
     )
 
 
@@ -152,6 +159,20 @@ def _levels(lets: Sequence[Binding]) -> dict[str, int]:
     for let in lets:
         levels[let.name] = _level(let.value, levels) + isinstance(let, Reduce)
     return levels
+
+
+def _computed_of(lets: Sequence[Binding], buffers: Collection[str]) -> set[str]:
+    """The names of what is computed of some buffers."""
+    found: set[str] = set()
+    for let in lets:
+        loads = any(isinstance(leaf, Load) and leaf.buffer in buffers for leaf in leaves(let.value))
+        if loads or not found.isdisjoint(_names_in(let.value)):
+            found.add(let.name)
+    return found
+
+
+def _names_in(value: Expression) -> set[str]:
+    return {local.name for local in locals_in(value)}
 
 
 def _level(value: Expression, levels: Mapping[str, int]) -> int:

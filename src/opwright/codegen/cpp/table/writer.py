@@ -17,7 +17,7 @@ from opwright.errors import NotElementwise
 from opwright.ir.contents import locals_in, needed
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Expression, Load, cast
-from opwright.ir.program import Kernel, Let, Program, Reduce, Store
+from opwright.ir.program import Buffer, Kernel, Let, Program, Reduce, Store
 from opwright.passes.order import finish
 
 
@@ -32,6 +32,7 @@ class Updated:
         replaced: For each output but the last, the input that it replaces. A wider one than an input of a half type is
             rounded at random.
         whole: Whether kernels see whole tensors, and not parts of them.
+        distant: Its inputs without dimensions that the processor cannot read.
     """
 
     program: Program
@@ -39,6 +40,7 @@ class Updated:
     step: str
     replaced: tuple[str, ...]
     whole: bool = True
+    distant: tuple[str, ...] = ()
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -54,12 +56,15 @@ def writer_of(updated: Updated, formulas: Formulas, dialect: Dialect = CPP) -> t
         NotElementwise: If it does more than update elements.
     """
     program = finish(updated.program, "cpp")  # which has the passes for independent elements of every backend
-    if not (flat(program, updated.replaced).is_of_elements or updated.whole):  # refuses with the names of the function
+    if not (
+        flat(program, updated.replaced, updated.distant).is_of_elements or updated.whole
+    ):  # refuses with the names of the function
         raise NotElementwise("it looks at a whole tensor, of which there are only parts")
     part = part_of(merged(program), lambda kernel: formulas(_shown(kernel, program.outputs[-1])))
     (remark,) = part.remarks
     with plain_refusals():
-        update = flat(part.program, [placeholder(name) for name in updated.replaced])
+        distant = [placeholder(name) for name in updated.distant]
+        update = flat(part.program, [placeholder(name) for name in updated.replaced], distant)
         given = [placeholder(name) for name in updated.numbers]
         writer = TableWriter(program.name, update, given, placeholder(updated.step), dialect)
     return writer, remark
@@ -122,7 +127,7 @@ class TableWriter:
 
     def traits(self) -> Iterable[str]:
         """What the loops over a table ask of it."""
-        has_scalars = any(not buffer.shape for buffer in self.operands)
+        has_scalars = any(not buffer.shape and buffer.name not in self.update.distant for buffer in self.operands)
         yield f"static constexpr bool has_scalars = {_truth(has_scalars)};  // operands without dimensions"
         yield f"static constexpr bool has_counts = {_truth(bool(self.update.counts))};  // the number of elements"
         yield f"static constexpr int passes = {self.passes};  // over the elements, before the update"
@@ -153,14 +158,14 @@ class TableWriter:
         value = self._loaded(let.value) if isinstance(let.value, Load) else spell_value(let.value)
         return f"const {CPP_TYPES[let.value.dtype]} {let.name} = {value};"
 
-    def _loaded(self, load: Load) -> str:
+    def _loaded(self, load: Load, operands: str = "first") -> str:
         if load.buffer in self.update.counts:
             return "count"
         if load.buffer == self.step:
             return "step"
         if load.buffer in self.numbers:
             return f"row[{self.numbers.index(load.buffer)}]"
-        return f"*static_cast<const {CPP_TYPES[load.dtype]}*>(first[{self.places[load.buffer]}])"
+        return f"*static_cast<const {CPP_TYPES[load.dtype]}*>({operands}[{self.places[load.buffer]}])"
 
     @property
     def passes(self) -> int:
@@ -171,6 +176,10 @@ class TableWriter:
         """How what it reduces is spelled, by name."""
         reductions = [reduction for of_pass in self.update.passes for reduction in of_pass]
         return {r.name: row_reducer(r.function, r.value.dtype, self.dialect) for r in reductions}
+
+    def offset_of(self, buffer: Buffer, element: str) -> str:
+        """In bytes, the place of an element of an operand; numbers have one."""
+        return "0" if buffer.name in self.update.distant else f"{element} * {buffer.dtype.bytes}"
 
     def pass_of(self, number: int) -> Pass:
         """What a pass does; the last one updates."""
@@ -190,8 +199,12 @@ class TableWriter:
             yield f"  const {CPP_TYPES[let.value.dtype]} {let.name} = numbers.{_kept(let)};"
         spellings = self.spellings()
         for late in of_pass.late:
-            is_reduction = isinstance(late, Reduce)
-            made = spellings[late.name].end.format(f"totals.{late.name}") if is_reduction else self._spelled(late)
+            if isinstance(late.value, Load):
+                made = self._loaded(late.value, "row")
+            elif isinstance(late, Reduce):
+                made = spellings[late.name].end.format(f"totals.{late.name}")
+            else:
+                made = self._spelled(late)
             yield f"  const {CPP_TYPES[late.value.dtype]} {late.name} = {made};"
         for access in of_pass.accesses:
             yield from access.pointer(self._place(access))

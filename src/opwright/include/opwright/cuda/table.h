@@ -18,6 +18,7 @@ OPWRIGHT_INLINE void* element_of(const TableOnDevice& table, int operand, int64_
 // block.
 template <class Update>
 OPWRIGHT_INLINE void update_elements(const TableOnDevice& table) {
+  if (table.skip != nullptr && *table.skip != 0) return;
   using Numbers = typename Update::Numbers;
   using Totals = typename Update::Totals;
   const Numbers* const kept = reinterpret_cast<const Numbers*>(table.kept);

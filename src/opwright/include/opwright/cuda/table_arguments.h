@@ -16,6 +16,7 @@ struct TableOnDevice {
   char* totals;           // [tensor], then [piece]: what is reduced
   int64_t piece;          // how many elements are reduced together
   int64_t pass;           // over the elements, before the update
+  const float* skip;      // not zero if nothing may change; null for zero
 };
 
 }  // namespace opwright

@@ -29,6 +29,7 @@ inline bool launch_table(Kernel (&kernel)[kernels], const Table& table, const Te
       room[1].at<char>(0),
       table.piece,
       0,
+      table.skip,
   };
   if constexpr (Update::passes > 0) {
     for (given.pass = 0; given.pass < Update::passes; ++given.pass) {
