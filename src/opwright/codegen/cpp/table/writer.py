@@ -56,9 +56,8 @@ def writer_of(updated: Updated, formulas: Formulas, dialect: Dialect = CPP) -> t
         NotElementwise: If it does more than update elements.
     """
     program = finish(updated.program, "cpp")  # which has the passes for independent elements of every backend
-    if not (
-        flat(program, updated.replaced, updated.distant).is_of_elements or updated.whole
-    ):  # refuses with the names of the function
+    named = flat(program, updated.replaced, updated.distant)  # refuses with the names of the function
+    if not (named.is_of_elements or updated.whole):
         raise NotElementwise("it looks at a whole tensor, of which there are only parts")
     part = part_of(merged(program), lambda kernel: formulas(_shown(kernel, program.outputs[-1])))
     (remark,) = part.remarks
@@ -199,10 +198,10 @@ class TableWriter:
             yield f"  const {CPP_TYPES[let.value.dtype]} {let.name} = numbers.{_kept(let)};"
         spellings = self.spellings()
         for late in of_pass.late:
-            if isinstance(late.value, Load):
-                made = self._loaded(late.value, "row")
-            elif isinstance(late, Reduce):
+            if isinstance(late, Reduce):
                 made = spellings[late.name].end.format(f"totals.{late.name}")
+            elif isinstance(late.value, Load):
+                made = self._loaded(late.value, "row")
             else:
                 made = self._spelled(late)
             yield f"  const {CPP_TYPES[late.value.dtype]} {late.name} = {made};"
