@@ -11,6 +11,7 @@ import torch
 import opwright.optim
 from opwright.errors import CaptureRefused, CudaCompilerMissing, NotElementwise
 from opwright.optim.base import DerivedOptimizer
+from opwright.optim.classes import optimizer_class
 from opwright.optim.definition import STEP
 from opwright.optim.kinds import split_numbers
 from opwright.optim.serving import buckets, plan
@@ -18,7 +19,6 @@ from opwright.optim.serving.deriving import derive
 from opwright.optim.serving.entries import Manner
 from opwright.optim.serving.kernels import Wanted
 from opwright.optim.serving.variants import Variants
-from opwright.optim.stepping import optimizer_class
 from opwright.settings import Settings
 from opwright.toolchain.gpu.nvrtc import compile_cuda, find_nvrtc
 from opwright.toolchain.recipe import INCLUDE_DIRECTORY

@@ -63,6 +63,18 @@ def any_hyper(param: Any, grad: Any, step: Any, **hyper: Any) -> Any:
     return param
 
 
+def own_maximize(param: Any, grad: Any, step: Any, *, maximize: bool = False) -> Any:
+    return param + grad if maximize else param - grad
+
+
+def own_master(param: Any, grad: Any, master: Any, step: Any) -> Any:
+    return param - grad, master + grad
+
+
+def own_factor(param: Any, grad: Any, step: Any, *, grad_factor: float = 3.0) -> Any:
+    return param - grad_factor * grad
+
+
 @pytest.mark.parametrize(("function", "options", "fact"), [
     (no_state, {"state": ("average",)}, "no_state takes (param, grad, step), and its states are (average)"),
     (no_step, {"state": ("average",)}, "no_step takes (param, grad, average)"),
@@ -70,10 +82,29 @@ def any_hyper(param: Any, grad: Any, step: Any, **hyper: Any) -> Any:
     (no_state, {"state": "average"}, "state='average' is a string"),
     (no_state, {"constants": ("lr",)}, "no_state has no hyper-parameter 'lr'"),
     (no_state, {"restarts": ("buffer",)}, "no_state has no state 'buffer', which restarts= names"),
+    (own_maximize, {}, "own_maximize takes 'maximize', and every optimizer has an option of that name"),
+    (own_master, {"state": ("master",)}, "own_master takes 'master', and the float32 copy"),
+    (own_factor, {}, "own_factor takes 'grad_factor', and the factor of clipped and scaled gradients"),
 ])  # fmt: skip
 def test_bad_signatures_are_refused(function: Any, options: dict[str, Any], fact: str) -> None:
     with pytest.raises(UpdateRefused, match=re.escape(fact)):
         opwright.optimizer(**options)(function)
+
+
+def of_two(param: Any, grad: Any, step: Any, *, betas: Any = (0.5, 0.9), betas_0: float = 7.0) -> Any:
+    return param - betas[0] * betas_0 * grad
+
+
+def of_a_state(param: Any, grad: Any, betas_1: Any, step: Any, *, betas: Any = (0.5, 0.9)) -> Any:
+    return param - betas[1] * grad, betas_1 + grad
+
+
+@pytest.mark.parametrize(("function", "states", "name"), [
+    (of_two, (), "betas_0"), (of_a_state, ("betas_1",), "betas_1"),
+])  # fmt: skip
+def test_names_of_members_of_a_tuple_are_taken(function: Any, states: tuple[str, ...], name: str) -> None:
+    with pytest.raises(UpdateRefused, match=f"takes '{name}', which is what the member . of 'betas' is called"):
+        opwright.optimizer(state=states)(function)([torch.ones(3, requires_grad=True)])
 
 
 def test_a_first_value_that_is_no_tensor_is_refused() -> None:

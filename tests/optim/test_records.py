@@ -10,9 +10,9 @@ import opwright
 from opwright.binding.variants import states
 from opwright.errors import FallbackRefused, NoKernel
 from opwright.optim.base import DerivedOptimizer
+from opwright.optim.classes import optimizer_class
 from opwright.optim.serving import variants as serving
 from opwright.optim.serving.variants import Variants
-from opwright.optim.stepping import optimizer_class
 from tests.optim.trained import assert_same, parameters, train
 from tests.suite.warm_python import run
 

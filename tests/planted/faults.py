@@ -123,7 +123,7 @@ FAULTS = (
         "nn",
     ),
     Planted("optim/first_values.py", " and MASTER not in state:", ":", "optim"),
-    Planted("optim/clipping.py", "norm * unscaled + _SMALL", "norm + _SMALL", "optim"),
+    Planted("optim/factor.py", "norm * unscaled + _SMALL", "norm + _SMALL", "optim"),
     Planted(
         "tensors/covering/compare.py",
         "own is not expected and own != expected",

@@ -107,10 +107,10 @@ def cuda_table_source(
     """The same for tensors on a GPU, with what its table has.
 
     Args:
-        update: See `table_source`.
-        step: See there.
-        origin: See there.
-        whole: See there.
+        update: The update.
+        step: The number that counts the steps of a tensor.
+        origin: Where it is defined.
+        whole: Whether kernels see whole tensors, and not parts of them.
         distant: Its arguments without dimensions that are on the GPU.
     """
     updated = replace(_updated(update, step, whole), distant=tuple(distant))

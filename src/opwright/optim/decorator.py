@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opwright.optim.base import DerivedOptimizer
+from opwright.optim.classes import optimizer_class
 from opwright.optim.definition import Start, read_definition
 from opwright.optim.serving.variants import Variants
-from opwright.optim.stepping import optimizer_class
 
 
 def optimizer(

@@ -18,6 +18,17 @@ Start = Callable[..., Any]
 
 _FIRST = ("param", "grad")
 STEP = "step"
+FACTOR, MASTER = "grad_factor", "master"
+RESERVED = {
+    FACTOR: "the factor of clipped and scaled gradients has that name",
+    MASTER: "the float32 copy of a parameter that master=True keeps has that name",
+    "params": "every optimizer takes its parameters by that name",
+    **dict.fromkeys(
+        ("maximize", "max_grad_norm", "state_dtype", "rounding", "free_grads"),
+        "every optimizer has an option of that name, which does what it says",
+    ),
+}
+"""Names that states and hyper-parameters cannot have, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +129,12 @@ def read_definition(
             f"{function.__name__} takes '{others[0]}', which has no name in a parameter group",
             place=place,
             hint="give every hyper-parameter a name, after a *",
+        )
+    if taken := [name for name in (*states, *(p.name for p in parameters)) if name in RESERVED]:
+        raise UpdateRefused(
+            f"{function.__name__} takes '{taken[0]}', and {RESERVED[taken[0]]}",
+            place=place,
+            hint=f"leave '{taken[0]}' out, or call it otherwise",
         )
     starts = {name: make for name, make in state.items() if make} if isinstance(state, Mapping) else {}
     hyper = {p.name: required if p.default is p.empty else p.default for p in parameters if p.kind is p.KEYWORD_ONLY}

@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from opwright.optim.definition import STEP, Definition
-from opwright.optim.kinds import MASTER
+from opwright.optim.definition import MASTER, STEP, Definition
 from opwright.optim.options import Options
 
 _HALVES = (torch.bfloat16, torch.float16)

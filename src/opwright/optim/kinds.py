@@ -10,12 +10,11 @@ from typing import Any
 import torch
 
 from opwright.errors import UpdateRefused
-from opwright.optim.clipping import FACTOR, scaled
-from opwright.optim.definition import STEP, Definition
+from opwright.optim.definition import FACTOR, MASTER, STEP, Definition
+from opwright.optim.factor import scaled
 from opwright.tracing.interface.place import place_of
 
 Rounded = Callable[[torch.Tensor, torch.dtype], torch.Tensor]
-MASTER = "master"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +57,8 @@ class Kind:
         at_random: Whether results of half types are rounded at random.
         is_flat: Whether all tensors of the parameter's shape lie in memory in the same dense order.
         is_part: Whether kernels see parts of tensors, and so must be element by element.
-        scaled_there: Whether the factor is a tensor of float64 where the gradient is, for which the processor does not
-            wait, instead of a number.
+        distant_factor: Whether the factor is not a number but a tensor of float64 where the gradient is, for which the
+            processor does not wait.
         device: The type of the device.
     """
 
@@ -76,7 +75,7 @@ class Kind:
     at_random: bool
     is_flat: bool
     is_part: bool = False
-    scaled_there: bool = False
+    distant_factor: bool = False
     device: str = "cpu"
 
 
@@ -104,7 +103,13 @@ def split_numbers(definition: Definition, hyper: Mapping[str, Any]) -> tuple[dic
             constants[name] = value
         elif isinstance(value, (tuple, list)):
             for position, member in enumerate(value):
-                _put(numbers, constants, f"{name}_{position}", member)
+                if (flat := f"{name}_{position}") in hyper or flat in definition.states:
+                    raise UpdateRefused(
+                        f"{definition.name} takes '{flat}', which is what the member {position} of '{name}' is called",
+                        place=place_of(definition.function),
+                        hint=f"call '{flat}' otherwise",
+                    )
+                _put(numbers, constants, flat, member)
         else:
             _put(numbers, constants, name, value)
     return numbers, constants
@@ -120,7 +125,7 @@ def _put(numbers: dict[str, float], constants: dict[str, Any], name: str, value:
 def operand_names(definition: Definition, kind: Kind) -> list[str]:
     """The tensors of the update, in order."""
     states = [name for name, state in zip(definition.states, kind.states, strict=True) if state]
-    factor = [FACTOR] if kind.scaled_there else []
+    factor = [FACTOR] if kind.distant_factor else []
     return ["param", *([MASTER] if kind.master else []), "grad", *states, *factor]
 
 
@@ -152,7 +157,7 @@ def update_of(
 def argument_names(definition: Definition, kind: Kind, hyper: Mapping[str, Any]) -> list[str]:
     """The arguments of an update: tensors, the step, the factor if there is one, numbers."""
     numbers = split_numbers(definition, hyper)[0]
-    factor = [FACTOR] if kind.scaled and not kind.scaled_there else []
+    factor = [FACTOR] if kind.scaled and not kind.distant_factor else []
     return [*operand_names(definition, kind), STEP, *factor, *numbers]
 
 

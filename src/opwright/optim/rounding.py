@@ -22,3 +22,13 @@ def rounded_at_random(value: torch.Tensor, dtype: torch.dtype, generator: torch.
     share = torch.rand(value.shape, generator=generator, dtype=value.dtype, device=value.device)
     chosen = torch.where(share * (high - low) < size - low, high, low)
     return torch.where(torch.isfinite(nearest) & torch.isfinite(chosen), chosen.copysign(value), value).to(dtype)
+
+
+def seed_of_step(seed: int, count: int) -> int:
+    """The seed of one step.
+
+    Args:
+        seed: Of the optimizer.
+        count: How many steps have drawn from it, with this one.
+    """
+    return (seed * 0x9E3779B97F4A7C15 + count * 0xD1342543DE82EF95) % 2**64

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch.optim.optimizer import Optimizer, ParamsT, required
 
 from opwright.binding.environment import is_quiet
 from opwright.errors import UpdateRefused
-from opwright.optim.clipping import factor_of
 from opwright.optim.definition import STEP, Definition
 from opwright.optim.examine import examine
+from opwright.optim.factor import factor_of
 from opwright.optim.first_values import begin
 from opwright.optim.functional import functional
 from opwright.optim.hyper import are_same, as_number, by_name, check_hyper, implementation, kept
 from opwright.optim.kinds import split_numbers
 from opwright.optim.options import Options, Rounding, StateDtype, check_options, refuse_differentiable
+from opwright.optim.rounding import seed_of_step
+from opwright.optim.serving.buckets import Given
 from opwright.optim.serving.entries import Manner
 from opwright.optim.serving.kernels import Kernels
 from opwright.optim.serving.parts import same_everywhere
 from opwright.optim.serving.plan import Plan, refuse_capture
-from opwright.optim.serving.skips import CalledOff, Skip
-from opwright.optim.signatures import OptimizerSignature
+from opwright.optim.serving.skips import Skip, Undecided
 
 _ROUNDING = "rounding"  # in a state_dict: the seed of random rounding, and how often it was used
 
@@ -38,7 +39,7 @@ class SteppingOptimizer(Optimizer):
     definition: ClassVar[Definition]
     variants: ClassVar[Kernels]
     _step_supports_amp_scaling = True
-    _called_off: CalledOff | None = None  # the last step, if it is not known yet whether it changed anything
+    _undecided: Undecided | None = None  # the last step, if it is not known yet whether it changed anything
 
     if TYPE_CHECKING:
         grad_scale: torch.Tensor | None
@@ -68,7 +69,7 @@ class SteppingOptimizer(Optimizer):
             rounding: "nearest"; or "stochastic": up or down at random, so that the mean is exact, for parameters and
                 states of half types. The default generator of PyTorch gives the seed when the optimizer is made.
             master: Keep a float32 copy of each parameter of a half type, in the state "master", and update that.
-            free_grads: Set gradients to None when the step has used them.
+            free_grads: Set gradients to None when the step has used them, or was called off.
             hyper: Hyper-parameters of the definition. Those with which torch.optim's optimizer of the same name chooses
                 an implementation (`foreach`, `fused`, `capturable`) are taken, and change nothing.
 
@@ -117,6 +118,8 @@ class SteppingOptimizer(Optimizer):
     @property
     def state(self) -> Any:
         """The states of parameters, by the parameter."""
+        if "state" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__} has no states before it is made")
         self._settle()
         return self.__dict__["state"]
 
@@ -146,55 +149,62 @@ class SteppingOptimizer(Optimizer):
         advance = torch.compiler.disable(self._advance) if torch.compiler.is_dynamo_compiling() else self._advance
         with torch.no_grad():
             advance()
+        if self._options.free_grads:
+            for param in (param for group in self.param_groups for param in group["params"]):
+                param.grad = None
         return loss
 
     def _advance(self) -> None:
+        if self._plan is not None:
+            self._plan.refuse_capture()  # in which nothing can be waited for
         self._settle()
         scale, found = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
-        most = self._options.max_grad_norm
-        at_random = self._options.rounding == "stochastic"
+        most, at_random = self._options.max_grad_norm, self._options.rounding == "stochastic"
         manner = Manner(scale is not None or most is not None, scale is not None, at_random, self.variants.launched)
-        plan = self._plan_of_step(manner)
-        if plan is None:
-            return
-        plan.refuse_capture()
         quiet = is_quiet()
         state = self.variants.state() if quiet else None
         skip = None if found is None else Skip(found)
-        if skip is not None and not plan.decides_later(state):
-            if skip.now():
+        plan = self._plan_that_holds(manner)
+        if skip is not None and (plan is None or not plan.decides_later(state)):
+            if skip.now():  # before there are states
+                self._plan = plan
                 return
             skip = None
-        self._drawn += 1
-        seed = _mixed(self._seed, self._drawn) if at_random else 0
+        plan = self._plan = plan or self._new_plan_of_step(manner)
+        if plan is None:
+            return
         factor = factor_of(plan.gradients, most, scale)
-        numbers = [read[1] for read in self._read]
-        later = plan.run(state, numbers, seed, quiet=quiet, factor=factor, skip=skip)
-        if skip is not None:
-            self._called_off = CalledOff(skip.later(), later)
+        self._drawn += 1
+        seed = seed_of_step(self._seed, self._drawn) if at_random else 0
+        self._undecided = None if skip is None else Undecided(skip.later())
+        given = Given(state, [read[1] for read in self._read], seed, factor, skip, self._undecided)
+        plan.run(given, quiet=quiet)
         torch.autograd.graph.increment_version(plan.written)
-        if self._options.free_grads:
-            for param in plan.params:
-                param.grad = None
+        if self._undecided is not None:
+            self._undecided.is_over()
 
     def _settle(self) -> None:
-        """Wait for the last step, if a GPU was to decide whether it changes anything, and count it only if it did."""
-        last, self._called_off = self._called_off, None
+        """Count the last step only if it changed something: wait for the GPU if that was to decide."""
+        last, self._undecided = self._undecided, None
         if last is not None and last.settle():
             self._drawn -= 1
 
-    def _plan_of_step(self, manner: Manner) -> Plan | None:
-        """The plan of the last step if it holds, or a new one; None if no parameter has a gradient."""
+    def _plan_that_holds(self, manner: Manner) -> Plan | None:
+        """The plan of the last step; None if it holds no longer."""
         changed = self._read_groups()
         plan = None if changed else self._plan
-        if plan is not None and plan.holds_unseen([group["params"] for group in self.param_groups], self.state, manner):
+        if plan is None:
+            return None
+        if plan.holds_unseen([group["params"] for group in self.param_groups], self.state, manner):
             return plan
         params, gradients, groups = self._with_gradients()
-        if not params:
-            return None
-        if plan is None or plan.groups != groups or not plan.holds(params, gradients, self.state, manner):
-            plan = self._plan = self._new_plan(params, groups, manner)
-        return plan
+        holds = bool(params) and plan.groups == groups and plan.holds(params, gradients, self.state, manner)
+        return plan if holds else None
+
+    def _new_plan_of_step(self, manner: Manner) -> Plan | None:
+        """A plan for the parameters that have gradients; None if none has."""
+        params, _, groups = self._with_gradients()
+        return self._new_plan(params, groups, manner) if params else None
 
     def _with_gradients(self) -> tuple[list[torch.Tensor], list[torch.Tensor], list[int]]:
         """The parameters that have gradients, these, and the numbers of their groups."""
@@ -296,7 +306,8 @@ class SteppingOptimizer(Optimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """The states and the groups, as for every optimizer; with the seed of random rounding if there is one."""
-        made = super().state_dict()  # it settles, as it asks for the states
+        self._settle()
+        made = super().state_dict()
         if self._options.rounding == "stochastic":
             made[_ROUNDING] = {"seed": self._seed, "drawn": self._drawn}
         return made
@@ -310,6 +321,7 @@ class SteppingOptimizer(Optimizer):
             ValueError: If the groups are others.
             RuntimeError: If a state has another shape than here.
         """
+        self._settle()
         self._refuse_other_shapes(state_dict)
         super().load_state_dict(state_dict)
         ids = [number for group in state_dict["param_groups"] for number in group["params"]]
@@ -362,6 +374,7 @@ class SteppingOptimizer(Optimizer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take what `__getstate__` or `load_state_dict` gives."""
+        self._undecided = None
         state = dict(state)
         if (options := state.pop("_options", None)) is not None:
             self._options = Options(**options)
@@ -382,31 +395,3 @@ class SteppingOptimizer(Optimizer):
             self.param_groups.pop()
             raise
         self._forget()
-
-
-Base = TypeVar("Base", bound=SteppingOptimizer)
-
-
-def optimizer_class(base: type[Base], definition: Definition, variants: Kernels) -> type[Base]:
-    """A class with the name of a definition.
-
-    Args:
-        base: Its base.
-        definition: The update of one parameter.
-        variants: The kernels of the definition.
-    """
-    function = definition.function
-    about = {
-        "__module__": function.__module__,
-        "__qualname__": function.__qualname__,
-        "__doc__": function.__doc__,
-        "__signature__": OptimizerSignature(base.__init__, definition),
-        "definition": definition,
-        "variants": variants,
-    }
-    return type(function.__name__, (base,), about)
-
-
-def _mixed(seed: int, count: int) -> int:
-    """A seed for one step."""
-    return (seed * 0x9E3779B97F4A7C15 + count * 0xD1342543DE82EF95) % 2**64

@@ -35,9 +35,9 @@ _OF_OPTIMIZERS = (
     *(
         f"opwright.optim.{name}"
         for name in (
-            "clipping", "definition", "examine", "first_values", "functional", "hyper", "kinds", "options", "rounding",
-            "signatures", "stepping", "serving.buckets", "serving.entries", "serving.kernels", "serving.parts",
-            "serving.plan", "serving.tables", "shipping.packaged_optimizers",
+            "classes", "definition", "examine", "factor", "first_values", "functional", "hyper", "kinds", "options",
+            "rounding", "signatures", "stepping", "serving.buckets", "serving.entries", "serving.kernels",
+            "serving.parts", "serving.plan", "serving.skips", "serving.tables", "shipping.packaged_optimizers",
         )
     ),
 )  # fmt: skip

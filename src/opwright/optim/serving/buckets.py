@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from opwright.errors import OpwrightError
-from opwright.optim.clipping import FACTOR, Factor, with_factor
 from opwright.optim.definition import STEP, Definition
+from opwright.optim.factor import Factor, Numbers, with_factor
 from opwright.optim.kinds import Kind, Rounded, gathered, result_names, to_nearest, updated
 from opwright.optim.rounding import rounded_at_random
 from opwright.optim.serving.entries import Entry
 from opwright.optim.serving.kernels import Kernels, TableVariant, TensorVariant, Variant, Wanted
 from opwright.optim.serving.parts import rounded_in_parts, whole_of
-from opwright.optim.serving.skips import Skip
+from opwright.optim.serving.skips import Skip, Undecided
 from opwright.optim.serving.tables import TensorTable
 
 _SEED_BITS = 64
+
+
+class Given(NamedTuple):
+    """What a step is given.
+
+    Attributes:
+        state: What the definition reads outside; None if that is not known, and no kernel can serve.
+        numbers: For each group, the numbers among its hyper-parameters.
+        seed: Of random rounding.
+        factor: Of the gradients; None if there is none.
+        skip: Whether nothing may change, where kernels look at that; None if it is known that it may.
+        undecided: Is told what was counted nevertheless; there is one if there is such a `skip`.
+    """
+
+    state: Hashable
+    numbers: Sequence[Numbers]
+    seed: int
+    factor: Factor | None = None
+    skip: Skip | None = None
+    undecided: Undecided | None = None
 
 
 class Bucket:
@@ -51,47 +71,36 @@ class Bucket:
         self.positions = positions
         self.entries = entries
 
-    def run(
-        self,
-        state: Hashable,
-        numbers: Sequence[Mapping[str, Any]],
-        gradients: Sequence[int],
-        point_to: Callable[[], None],
-        seed: int,
-        factor: Factor | None,
-        skip: Skip | None,
-    ) -> bool:
+    def run(self, given: Given, gradients: Sequence[int], point_to: Callable[[], None], seed: int) -> None:
         """Update all parameters.
 
         Args:
-            state: What the definition reads outside; None if that is not known, and no kernel can serve.
-            numbers: For each group, the numbers among its hyper-parameters.
+            given: What the step is given.
             gradients: The addresses of the gradients.
             point_to: Lets all entries have the gradients.
             seed: Of random rounding.
-            factor: Of the gradients.
-            skip: Whether nothing may change, which is known later; None if it may, or if this bucket cannot wait.
-
-        Returns:
-            Whether it is known later if anything has changed.
         """
-        numbers = with_factor(numbers, factor, self._device if self._kind.scaled_there else None)
+        state, skip = given.state, given.skip
+        numbers = with_factor(given.numbers, given.factor, self._device if self._kind.distant_factor else None)
         if state is not None:
             known = self._variants.known(state, self._kind, self._device)
             if known and isinstance(first := known[0], TableVariant) and not self._table(first).run(
                 gradients, numbers, seed, skip
             ):  # fmt: skip
-                return skip is not None
+                if given.undecided is not None:
+                    given.undecided.count(entry.state for entry in self.entries)
+                return
         if skip is not None and skip.now():
-            return False
+            return
         point_to()
         refusal = None
         remaining = self._by_known(state, numbers, seed) if state is not None else self.entries
         while state is not None and remaining and refusal is None:
-            given = self._numbers_of(remaining[0], numbers)
+            of_entry = self._numbers_of(remaining[0], numbers)
+            own = {name: value for name, value in of_entry.items() if not isinstance(value, torch.Tensor)}
             whole = whole_of(remaining[0].tensors, remaining[0].specs)
             try:
-                new = self._variants.another(state, Wanted(self._kind, self._hyper, whole, given))
+                new = self._variants.another(state, Wanted(self._kind, self._hyper, whole, own))
             except OpwrightError as refused:
                 refusal = refused
                 break
@@ -103,7 +112,6 @@ class Bucket:
             run_composed(self._definition, self._hyper, entry, self._numbers_of(entry, numbers), seed)
         if refusal is not None:  # after the definition, which may raise for the same reason
             self._variants.fallbacks.tell(refusal)
-        return False
 
     def decides_later(self, state: Hashable) -> bool:
         """Whether its kernel can leave everything as it is by itself: it does all that a step changes but the count.
@@ -113,9 +121,9 @@ class Bucket:
         """
         known = [] if state is None else self._variants.known(state, self._kind, self._device)
         is_launched = bool(known) and isinstance(known[0], TableVariant) and known[0].launch is not None
-        return is_launched and not any(each and each.is_number for each in self._kind.states)
+        return is_launched and not keeps_numbers(self._kind)
 
-    def _by_known(self, state: Hashable, numbers: Sequence[Mapping[str, Any]], seed: int) -> Sequence[Entry]:
+    def _by_known(self, state: Hashable, numbers: Sequence[Numbers], seed: int) -> Sequence[Entry]:
         """Update what the variants so far serve; returns the rest. The variant of the last parameters comes first."""
         known = self._variants.known(state, self._kind, self._device)
         remaining: Sequence[Entry] = self.entries
@@ -127,9 +135,7 @@ class Bucket:
                 break
         return remaining
 
-    def _by(
-        self, variant: Variant, entries: Sequence[Entry], numbers: Sequence[Mapping[str, Any]], seed: int
-    ) -> Sequence[Entry]:
+    def _by(self, variant: Variant, entries: Sequence[Entry], numbers: Sequence[Numbers], seed: int) -> Sequence[Entry]:
         """Update what a variant serves; returns the rest."""
         if isinstance(variant, TensorVariant):
             return [
@@ -144,7 +150,7 @@ class Bucket:
         return [entries[position] for position in refused]
 
     def _in_table(
-        self, variant: TableVariant, entries: Sequence[Entry], numbers: Sequence[Mapping[str, Any]], seed: int
+        self, variant: TableVariant, entries: Sequence[Entry], numbers: Sequence[Numbers], seed: int
     ) -> list[int]:
         table = self._table(variant) if entries is self.entries else TensorTable(variant, entries)
         return table.run([entry.tensors["grad"].data_ptr() for entry in entries], numbers, seed)
@@ -155,14 +161,19 @@ class Bucket:
             table = self._tables[variant] = TensorTable(variant, self.entries)
         return table
 
-    def _numbers_of(self, entry: Entry, numbers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def _numbers_of(self, entry: Entry, numbers: Sequence[Numbers]) -> Numbers:
         return {**numbers[entry.group], STEP: float(entry.state[STEP]) + 1}
 
 
-def _run_tensor(variant: TensorVariant, entry: Entry, numbers: Mapping[str, Any], seed: int) -> bool:
+def keeps_numbers(kind: Kind) -> bool:
+    """Whether the processor computes states of parameters of a kind in each step, beside their count."""
+    return any(state and state.is_number for state in kind.states)
+
+
+def _run_tensor(variant: TensorVariant, entry: Entry, numbers: Numbers, seed: int) -> bool:
     rounded = _rounding(entry, seed)
     given = [
-        torch.scalar_tensor(numbers[name], dtype=torch.float64) if name in numbers else entry.tensors[name]
+        torch.scalar_tensor(float(numbers[name]), dtype=torch.float64) if name in numbers else entry.tensors[name]
         for name in variant.arguments
     ]
     *made, holds = variant.run(*given) if variant.replaced else (variant.run(*given),)
@@ -175,9 +186,7 @@ def _run_tensor(variant: TensorVariant, entry: Entry, numbers: Mapping[str, Any]
     return True
 
 
-def run_composed(
-    definition: Definition, hyper: Mapping[str, Any], entry: Entry, numbers: Mapping[str, Any], seed: int
-) -> None:
+def run_composed(definition: Definition, hyper: Mapping[str, Any], entry: Entry, numbers: Numbers, seed: int) -> None:
     """Update one parameter by the operations of the definition, in place.
 
     Args:
@@ -189,8 +198,6 @@ def run_composed(
     """
     for name, conjugate in entry.conjugated.items():
         entry.tensors[name].copy_(torch.view_as_real(conjugate.resolve_conj()))
-    if entry.specs and FACTOR in numbers:  # PyTorch multiplies no DTensor by a plain tensor
-        numbers = {**numbers, FACTOR: float(numbers[FACTOR])}
     kind, tensors = entry.kind, whole_of(entry.tensors, entry.specs)
     rounded = _rounding(entry, seed)
     made = updated(definition, kind, {**tensors, **numbers}, gathered(hyper, numbers), rounded)

@@ -12,8 +12,7 @@ import torch
 from opwright.binding.variants.states import State
 from opwright.codegen.header import Origin
 from opwright.errors import NotElementwise
-from opwright.optim.clipping import FACTOR
-from opwright.optim.definition import STEP, Definition
+from opwright.optim.definition import FACTOR, STEP, Definition
 from opwright.optim.kinds import Rounded, not_yet, update_of
 from opwright.optim.serving.kernels import Wanted
 from opwright.package import PACKAGE
@@ -67,7 +66,7 @@ def derive(definition: Definition, state: State, wanted: Wanted, *, for_gpus: bo
         raise NotElementwise("its states or its gradient lie in memory in another order than the parameter")
     if kind.is_flat:
         with contextlib.suppress(*([] if kind.is_part or for_gpus else [NotElementwise])):
-            there = (FACTOR,) if kind.scaled_there else ()
+            there = (FACTOR,) if kind.distant_factor else ()
             return _table(definition, update, whole=not kind.is_part, for_gpus=for_gpus, distant=there)
     if kind.is_part:
         raise NotElementwise(
@@ -127,7 +126,7 @@ def _specs_of(names: Sequence[str], wanted: Wanted) -> list[ArgumentSpec]:
     numbers, tensors = wanted.numbers, wanted.tensors
     specs: list[ArgumentSpec] = []
     for name in names:
-        if name == FACTOR and wanted.kind.scaled_there:
+        if name == FACTOR and wanted.kind.distant_factor:
             specs.append(TensorSpec(name, torch.float64, ()))
         elif name in numbers:
             specs.append(NumberSpec(name, numbers[name]))

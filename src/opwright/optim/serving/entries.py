@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from opwright.binding.environment import PLAIN_TYPES
-from opwright.optim.definition import STEP, Definition
+from opwright.optim.definition import MASTER, STEP, Definition
 from opwright.optim.first_values import OF_STEPS
-from opwright.optim.kinds import MASTER, Kind, StateKind, split_numbers
+from opwright.optim.kinds import Kind, StateKind, split_numbers
 from opwright.optim.serving.parts import Specs, part_of, specs_of_parts
 from opwright.tracing.torch_hooks.spread import spec_of
 
@@ -127,7 +127,7 @@ def entry_of(
         at_random=manner.at_random,
         is_flat=is_flat and bool(real.dim()),
         is_part=specs is not None,
-        scaled_there=manner.scaled and device.type in manner.launched,
+        distant_factor=manner.scaled and device.type in manner.launched,
         device=device.type,
     )
     is_empty = 0 in sizes  # no kernel is valid for sizes of zero

@@ -11,14 +11,13 @@ import torch
 
 from opwright.binding.environment import PLAIN_TYPES
 from opwright.errors import CaptureRefused
-from opwright.optim.clipping import Factor, with_factor
 from opwright.optim.definition import STEP, Definition
+from opwright.optim.factor import with_factor
 from opwright.optim.kinds import Kind
-from opwright.optim.serving.buckets import Bucket, run_composed
+from opwright.optim.serving.buckets import Bucket, Given, keeps_numbers, run_composed
 from opwright.optim.serving.entries import Manner, copy_gradient, entry_of, overlapping
 from opwright.optim.serving.kernels import Kernels
 from opwright.optim.serving.parts import number_of, part_of, place_of, placed_alike
-from opwright.optim.serving.skips import Skip
 from opwright.tracing.torch_hooks.spread import has_spread, spec_of
 
 
@@ -46,16 +45,6 @@ class _Without(NamedTuple):
 
     param: torch.Tensor
     missing: tuple[str, ...]
-
-
-class _Given(NamedTuple):
-    """What a step is given, see `Plan.run`."""
-
-    state: Hashable
-    numbers: Sequence[Mapping[str, float]]
-    seed: int
-    factor: Factor | None
-    skip: Skip | None
 
 
 class Plan:
@@ -119,6 +108,8 @@ class Plan:
                    hyper[self.entries[positions[0]].group])
             for (kind, _), positions in by_kind.items()
         ]  # fmt: skip
+        rest = [self.entries[position] for position in self._composed]
+        self._counts_the_rest = all(not entry.param.numel() and not keeps_numbers(entry.kind) for entry in rest)
         self._held = self._now_held()
         self.written = [*params, *(held for held in self._held if isinstance(held, torch.Tensor))]
         self._parts = [position for position, entry in enumerate(self.entries) if entry.specs]
@@ -217,37 +208,19 @@ class Plan:
         Args:
             state: What the definition reads outside; None if no kernel can serve.
         """
-        return not self._composed and all(bucket.decides_later(state) for bucket in self._buckets)
+        return self._counts_the_rest and all(bucket.decides_later(state) for bucket in self._buckets)
 
-    def run(
-        self,
-        state: Hashable,
-        numbers: Sequence[Mapping[str, float]],
-        seed: int,
-        *,
-        quiet: bool,
-        factor: Factor | None,
-        skip: Skip | None,
-    ) -> list[dict[str, Any]]:
+    def run(self, given: Given, *, quiet: bool) -> None:
         """Update all parameters.
 
         Args:
-            state: What the definition reads outside.
-            numbers: For each group, the numbers among its hyper-parameters.
-            seed: Of random rounding.
+            given: What the step is given.
             quiet: Whether kernels may run: nothing must see the operations.
-            factor: Of the gradients.
-            skip: Whether nothing may change, if `decides_later`; None if it may.
-
-        Returns:
-            The states of the parameters that did not change if the step was called off, though it was counted.
         """
-        given = _Given(state, numbers, seed, factor, skip)
         if self._seen is not None and quiet:  # then there is nothing beside the buckets
-            called_off = self._run_buckets(self._seen, given, self.gradients)
+            self._run_buckets(self._seen, given, self.gradients)
             self._let_go()
-            return called_off
-        called_off = []
+            return
         gradients = self.gradients()
         for position in self._copied:
             copy_gradient(self.entries[position], gradients[position])
@@ -255,21 +228,22 @@ class Plan:
             gradients = [part_of(g) if e.specs else g for g, e in zip(gradients, self.entries, strict=True)]
         composed: Sequence[int] = self._composed
         if quiet:
-            called_off = self._run_buckets(self._places_of(gradients), given, lambda: gradients)
+            self._run_buckets(self._places_of(gradients), given, lambda: gradients)
         else:
             composed = range(len(self.entries))
         if composed:
             self._point_to(gradients)
         for position in composed:
             entry = self.entries[position]
-            there = entry.param.device if entry.kind.scaled_there else None
-            (own,) = with_factor([numbers[entry.group]], factor, there)
+            there = entry.param.device if entry.kind.distant_factor else None
+            (own,) = with_factor([given.numbers[entry.group]], given.factor, there)
             own = {**own, STEP: float(entry.state[STEP]) + 1}
-            run_composed(self._definition, self._hyper[entry.group], entry, own, seed)
+            run_composed(self._definition, self._hyper[entry.group], entry, own, given.seed)
+            if given.undecided is not None:
+                given.undecided.count([entry.state])
         if self._manner.written:
             self._write_back(gradients)
         self._let_go()
-        return called_off
 
     def _let_go(self) -> None:
         """Forget the gradients, which belong to the user, who may free them."""
@@ -291,18 +265,13 @@ class Plan:
         return places
 
     def _run_buckets(
-        self, places: Sequence[int], given: _Given, gradients: Callable[[], Sequence[torch.Tensor]]
-    ) -> list[dict[str, Any]]:
-        """Update what is in buckets; returns the states of those that may have been called off."""
-        state, numbers, seed, factor, skip = given
-        later: list[dict[str, Any]] = []
+        self, places: Sequence[int], given: Given, gradients: Callable[[], Sequence[torch.Tensor]]
+    ) -> None:
         for number, bucket in enumerate(self._buckets):
             mine = places if len(self._buckets) == 1 and not self._composed else [places[p] for p in bucket.positions]
             shift = number_of(bucket.entries[0].specs) << _PARTS_APART
-            own_seed = seed + (number << _SEEDS_APART) + shift
-            if bucket.run(state, numbers, mine, lambda: self._point_to(gradients()), own_seed, factor, skip):
-                later += [entry.state for entry in bucket.entries]
-        return later
+            own_seed = given.seed + (number << _SEEDS_APART) + shift
+            bucket.run(given, mine, lambda: self._point_to(gradients()), own_seed)
 
     def _point_to(self, gradients: Sequence[torch.Tensor]) -> None:
         """Let all entries have these gradients."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 
 from opwright.optim.definition import STEP
+from opwright.optim.factor import sent
 
 
 class Skip:
@@ -28,7 +29,7 @@ class Skip:
     def on(self, device: torch.device) -> torch.Tensor:
         """Where kernels of a device read it: a float32."""
         if device not in self._there:
-            self._there[device] = self._found.to(device, torch.float32, non_blocking=True)
+            self._there[device] = sent(self._found, device, torch.float32)
         return self._there[device]
 
     def later(self) -> Later:
@@ -60,22 +61,30 @@ class Later:
         return bool(self._number)
 
 
-class CalledOff:
-    """A step whose kernels were launched and which may have been called off there.
+class Undecided:
+    """A step that the GPU may call off, while the processor counts it.
 
     Args:
-        later: Tells whether it was.
-        states: Of the parameters of these kernels, whose steps were counted.
+        later: Tells whether it was called off.
     """
 
-    def __init__(self, later: Later, states: Sequence[dict[str, Any]]) -> None:
+    def __init__(self, later: Later) -> None:
         self._later = later
-        self._states = states
+        self._counted: list[tuple[dict[str, Any], torch.Tensor, int]] = []
+
+    def count(self, states: Iterable[dict[str, Any]]) -> None:
+        """Note that the step was counted for these parameters; nothing else of theirs changes if it is called off."""
+        self._counted += [(state, state[STEP], -1) for state in states]
+
+    def is_over(self) -> None:
+        """Whoever changes the number of steps from now on decides what it is."""
+        self._counted = [(state, step, step._version) for state, step, _ in self._counted]
 
     def settle(self) -> bool:
-        """Whether the step was called off; it is not counted then."""
+        """Whether the step was called off; it is not counted then. Waits for the GPU."""
         if not self._later.is_true():
             return False
-        for state in self._states:
-            state[STEP] -= 1
+        for state, step, version in self._counted:
+            if state.get(STEP) is step and version in (-1, step._version):
+                step -= 1
         return True

@@ -10,8 +10,7 @@ from typing import Any
 
 import torch
 
-from opwright.optim.clipping import FACTOR
-from opwright.optim.definition import STEP
+from opwright.optim.definition import FACTOR, STEP
 from opwright.optim.serving.entries import Entry
 from opwright.optim.serving.kernels import TableVariant
 from opwright.optim.serving.skips import Skip

@@ -17,8 +17,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from opwright.binding.variants.states import State
 from opwright.errors import NotElementwise, OpwrightError
-from opwright.optim.definition import STEP, Definition
-from opwright.optim.kinds import MASTER, Kind, computes_in, gathered
+from opwright.optim.definition import MASTER, STEP, Definition
+from opwright.optim.kinds import Kind, computes_in, gathered
 from opwright.optim.serving.deriving import Derived, derive
 from opwright.optim.serving.kernels import TableVariant, Variant, Wanted, of_any_sizes
 from opwright.optim.serving.variants import Variants
@@ -62,9 +62,9 @@ class ProbedVariants(Variants):
     def for_gpus(self) -> Iterator[tuple[Kind, Derived]]:
         """The same kernels of tables in CUDA, for tensors of the processor; without those that it would wait for."""
         for state, kind, wanted in self._tables:
-            there = replace(wanted, kind=replace(wanted.kind, scaled_there=kind.scaled))
+            there = replace(wanted, kind=replace(wanted.kind, distant_factor=kind.scaled))
             with suppress(NotElementwise):
-                yield replace(kind, scaled_there=kind.scaled), derive(self._definition, state, there, for_gpus=True)
+                yield replace(kind, distant_factor=kind.scaled), derive(self._definition, state, there, for_gpus=True)
 
 
 def serves_any_sizes(definition: Definition, wanted: Wanted) -> bool:

@@ -19,10 +19,11 @@ import torch
 from opwright.deployment.wheels.runtime.gpus import Gpus
 from opwright.deployment.wheels.runtime.registered import find_kernel
 from opwright.errors import NoKernel, OpwrightError
+from opwright.optim.classes import optimizer_class
 from opwright.optim.definition import Start, read_definition
 from opwright.optim.kinds import Kind
 from opwright.optim.serving.kernels import TensorVariant, Variant, Wanted, of_any_sizes, table_variant
-from opwright.optim.stepping import SteppingOptimizer, optimizer_class
+from opwright.optim.stepping import SteppingOptimizer
 
 
 class AllGpus:

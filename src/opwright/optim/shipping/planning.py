@@ -21,13 +21,14 @@ from opwright.deployment.wheels.optimizers import OptimizerKernels, PlannedOptim
 from opwright.deployment.wheels.planned import Serving
 from opwright.errors import SamplesMissing, WheelUnsupported
 from opwright.operators.reference_text import spell
+from opwright.optim.classes import optimizer_class
 from opwright.optim.definition import STEP
 from opwright.optim.kinds import Kind
 from opwright.optim.serving.deriving import Derived
 from opwright.optim.serving.kernels import TableVariant, Variant
 from opwright.optim.shipping.any_sizes import ProbedVariants
 from opwright.optim.shipping.packaged_optimizers import optimizer as packaged
-from opwright.optim.stepping import SteppingOptimizer, optimizer_class
+from opwright.optim.stepping import SteppingOptimizer
 from opwright.toolchain.source import Source
 from opwright.tracing.interface.place import place_of
 

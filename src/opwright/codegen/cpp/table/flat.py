@@ -96,7 +96,7 @@ def flat(program: Program, replaced: Sequence[str], distant: Collection[str] = (
     uniform = [let for let in (*kernel.lets, *hoisted) if let.name not in varying]  # each after those it needs
     there = _computed_of(uniform, distant)
     if any(name in there for store in kernel.stores if not store.indices for name in _names_in(store.value)):
-        raise refusal("a state without dimensions is computed of a number in the memory of the GPU")
+        raise refusal("what the processor computes depends on a number in the memory of the GPU")
     numbers = tuple(let for let in uniform if isinstance(let, Let) and not levels[let.name] and let.name not in there)
     late = tuple(let for let in uniform if isinstance(let, (Let, Reduce)) and (levels[let.name] or let.name in there))
     reductions = [let for let in late if isinstance(let, Reduce)]

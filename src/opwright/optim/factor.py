@@ -1,4 +1,4 @@
-"""By what the gradients of a step are multiplied: by clipping, as in `clip_grad_norm_`, and for a GradScaler.
+"""The factor of the gradients of a step: of clipping, as in `clip_grad_norm_`, and of the scale of a GradScaler.
 
 It is computed where the gradients are; the processor waits for it only where it needs the number.
 """
@@ -11,12 +11,14 @@ from typing import Any
 
 import torch
 
+from opwright.optim.definition import FACTOR
 from opwright.tracing.torch_hooks.spread import has_spread, spec_of
 
-FACTOR = "grad_factor"
-"""The argument of an update that is the factor of the gradient."""
+Numbers = Mapping[str, "float | torch.Tensor"]
+"""Hyper-parameters and the step by name; beside them the factor, which may be a tensor."""
 
 _SMALL = 1e-6  # which clip_grad_norm_ adds to the norm
+_WITH_DOUBLES = ("cpu", "cuda")
 
 
 class Factor:
@@ -38,13 +40,11 @@ class Factor:
     def on(self, device: torch.device) -> torch.Tensor:
         """The number on a device, where it arrives in the order of the current stream."""
         if device not in self._there:
-            self._there[device] = self._value.to(device, non_blocking=True)
+            self._there[device] = sent(self._value, device)
         return self._there[device]
 
 
-def with_factor(
-    numbers: Sequence[Mapping[str, Any]], factor: Factor | None, device: torch.device | None
-) -> Sequence[Mapping[str, Any]]:
+def with_factor(numbers: Sequence[Numbers], factor: Factor | None, device: torch.device | None) -> Sequence[Numbers]:
     """The numbers of each group, with the factor of a step among them.
 
     Args:
@@ -68,15 +68,27 @@ def factor_of(
         most: The largest norm; None for any.
         scale: By what a GradScaler has multiplied them; None for nothing.
     """
-    unscaled = None if scale is None else scale.detach().reshape(()).double().reciprocal()
+    unscaled = None if scale is None else _double(scale.detach().reshape(())).reciprocal()
     if most is None:
         return None if unscaled is None else Factor(unscaled)
     norm = _norm([grad.coalesce() if grad.is_sparse else grad for grad in gradients()])
+    if norm.device.type not in _WITH_DOUBLES:
+        norm = norm.cpu()
     if unscaled is not None:
-        unscaled = unscaled.to(norm.device, non_blocking=True)
+        unscaled = sent(unscaled, norm.device)
         norm = scaled(norm, unscaled)
     coefficient = torch.clamp(most / (norm + _SMALL), max=1.0).double()
     return Factor(coefficient if unscaled is None else coefficient * unscaled)
+
+
+def sent(number: torch.Tensor, device: torch.device, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """A number on another device, in the order of the streams; the processor waits for its own alone."""
+    return number.to(device, dtype or number.dtype, non_blocking=device.type != "cpu")
+
+
+def _double(number: torch.Tensor) -> torch.Tensor:
+    """As a float64; with the processor where the device has none, as those of Apple."""
+    return (number if number.device.type in _WITH_DOUBLES else number.cpu()).double()
 
 
 def scaled(value: torch.Tensor, factor: Any) -> torch.Tensor:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import io
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +15,10 @@ import pytest
 import torch
 
 import opwright.optim
-from opwright.optim.clipping import Factor
 from opwright.optim.definition import STEP
+from opwright.optim.factor import Factor
 from opwright.optim.serving.skips import Skip
+from opwright.optim.serving.tables import TensorTable
 from tests.optim.test_cuda import SHAPES, Centered, groups, on_host
 from tests.optim.trained import assert_same, parameters, train
 from tests.suite.nights import mostly_at_night
@@ -136,7 +138,7 @@ def called_off() -> tuple[Any, Any]:
         scaled_step(optimizer, 0)
         scaled_step(optimizer, 1)
     scaled_step(ours, 2, overflow=True)
-    assert ours._called_off is not None
+    assert ours._undecided is not None
     return ours, right
 
 
@@ -170,6 +172,128 @@ def test_a_step_that_was_called_off_is_not_counted(way: str) -> None:
     assert_same(everything(ours), everything(right))
 
 
+def test_numbers_of_steps_that_were_written_meanwhile_stay() -> None:
+    """As by a reset of all moments, through dictionaries that were kept aside."""
+    ours, _ = called_off()
+    held = list(ours.__dict__["state"].values())
+    held[0].clear()
+    held[1][STEP].zero_()
+    assert [int(state.get(STEP, -1)) for state in ours.state.values()] == [-1, 0, *[2] * (len(held) - 2)]
+
+
+def test_states_of_before_are_loaded_as_they_are() -> None:
+    torch.manual_seed(1)
+    optimizer = on_host(opwright.optim.AdamW)(parameters(NOT_EMPTY, torch.bfloat16), rounding="stochastic")
+    before = optimizer.state_dict()
+    for step in range(3):
+        scaled_step(optimizer, step, overflow=step == 2)
+    optimizer.load_state_dict(before)
+    assert not optimizer.state
+    assert optimizer._drawn == 0
+
+
+def test_an_error_in_a_step_that_is_called_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was counted before it is taken back."""
+    optimizer = on_host(opwright.optim.AdamW)(parameters(((3, 4), (5,))))
+    for step in range(2):
+        scaled_step(optimizer, step)
+    copied, tables = TensorTable._on_device, []
+
+    def full(table: TensorTable) -> torch.Tensor:
+        tables.append(table)
+        if len(tables) == 2:
+            raise torch.OutOfMemoryError("there is no memory left")
+        return copied(table)
+
+    monkeypatch.setattr(TensorTable, "_on_device", full)
+    with pytest.raises(torch.OutOfMemoryError):
+        scaled_step(optimizer, 2, overflow=True)
+    assert [int(state[STEP]) for state in optimizer.state.values()] == [2, 2]
+
+
+@pytest.mark.parametrize("of_host", [False, True])
+def test_a_first_step_that_is_called_off_makes_no_states(of_host: bool) -> None:
+    """A rate that begins later, and weights that are loaded then, decide what the states begin with."""
+    rprop, sgd = (on_host(cls) if of_host else cls for cls in (opwright.optim.Rprop, opwright.optim.SGD))
+    (param,), (half,) = parameters(((4, 3),)), parameters(((4, 3),), torch.bfloat16)
+    before = param.detach().clone()
+    growing, with_master = rprop([param], lr=1e-6), sgd([half], lr=0.0, master=True)
+    for optimizer in (growing, with_master):
+        scaled_step(optimizer, 0, overflow=True)
+        assert not optimizer.state
+    growing.param_groups[0]["lr"] = 1e-2
+    half.detach().fill_(5.0)
+    for optimizer in (growing, with_master):
+        scaled_step(optimizer, 1)
+    torch.testing.assert_close((param.detach() - before).abs(), torch.full((4, 3), 1e-2), rtol=1e-4, atol=1e-6)
+    assert torch.equal(half.detach(), torch.full((4, 3), 5.0, dtype=torch.bfloat16))
+
+
+def test_empty_parameters_need_no_waiting(no_waiting: Callable[[], None]) -> None:
+    optimizer = on_host(opwright.optim.AdamW)(parameters(((3, 4), (0, 3))))
+    scaled_step(optimizer, 0)
+    no_waiting()
+    for step in range(1, 4):
+        scaled_step(optimizer, step, overflow=step == 2)
+    assert [int(state[STEP]) for state in optimizer.state.values()] == [3, 3]
+
+
+@pytest.mark.parametrize("of_host", [False, True])
+def test_gradients_are_freed_whether_a_step_is_called_off_or_not(of_host: bool) -> None:
+    cls = on_host(opwright.optim.SGD) if of_host else opwright.optim.SGD
+    optimizer = cls(parameters(((3, 4),)), free_grads=True)
+    for step in range(3):
+        scaled_step(optimizer, step, overflow=step != 1)
+        assert optimizer.param_groups[0]["params"][0].grad is None
+
+
+SEEDS = range(30)
+
+
+@pytest.mark.parametrize("seed", mostly_at_night(SEEDS, 1))
+def test_random_training_is_that_of_the_processor(seed: int) -> None:
+    """Overflows, clipping by the user, gradients that are missing, groups that come, states that are saved."""
+    results = []
+    for on_gpu in (False, True):
+        draw = random.Random(seed)
+        dtype = draw.choice([torch.float32, torch.bfloat16])
+        more = [{"max_grad_norm": 0.5}, {"maximize": True}, {"free_grads": False}]
+        halves = [{"rounding": "stochastic"}, {"master": True}, {"state_dtype": torch.float32}]
+        options = {**draw.choice(more), **(draw.choice(halves) if dtype is torch.bfloat16 else {})}
+        adam, sgd = (on_host(cls) if on_gpu else cls for cls in (opwright.optim.AdamW, opwright.optim.SGD))
+        torch.manual_seed(seed)
+        first = adam(parameters(NOT_EMPTY[:3], dtype), **options)
+        second = sgd(parameters(NOT_EMPTY[3:], dtype), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", init_scale=64.0, growth_interval=3)
+        for step in range(12):
+            scale, overflow = scaler.get_scale(), draw.random() < 0.3
+            scaler.scale(torch.ones(()))
+            for optimizer in (first, second):
+                give_gradients(optimizer, step, overflow=overflow and optimizer is first, scale=scale)
+            if step > 2 and draw.random() < 0.3:
+                second.param_groups[0]["params"][0].grad = None
+            if draw.random() < 0.3:
+                scaler.unscale_(first)
+                torch.nn.utils.clip_grad_norm_(first.param_groups[0]["params"], 1.0)
+            scaler.step(first)
+            scaler.step(second)
+            scaler.update()
+            match draw.randrange(8):
+                case 0:
+                    first.load_state_dict(copy.deepcopy(first.state_dict()))
+                case 1:
+                    first.load_state_dict(first.state_dict())
+                case 2 if len(second.param_groups) < 2:
+                    second.add_param_group({"params": parameters(((4, 3),), dtype), "lr": 0.2})
+                case 3:
+                    first = copy.deepcopy(first)
+        held = [first, second]
+        params = [param for each in held for group in each.param_groups for param in group["params"]]
+        states = [v for each in held for s in each.state.values() for _, v in sorted(s.items()) if v is not None]
+        results.append([*params, *states])
+    assert_same(*results)
+
+
 @pytest.mark.parametrize("overflow", [False, True])
 def test_another_way_through_the_definition_waits(overflow: bool) -> None:
     """A kernel that does not serve the numbers of a step, which was asked not to wait."""
@@ -198,5 +322,5 @@ def test_an_optimizer_of_the_processor_knows_at_once() -> None:
     optimizer = opwright.optim.AdamW(parameters(NOT_EMPTY))
     for step in range(3):
         scaled_step(optimizer, step, overflow=step == 1)
-        assert optimizer._called_off is None
+        assert optimizer._undecided is None
     assert {int(state[STEP]) for state in optimizer.state.values()} == {2}
