@@ -11,7 +11,7 @@ import torch
 
 from opwright.errors import OpwrightError, Place, UpdateRefused
 from opwright.optim.definition import Definition
-from opwright.optim.kinds import call
+from opwright.optim.kinds import call, split_numbers
 from opwright.tracing.interface.place import place_of
 
 _NO_DATA = ("meta tensor", "Meta tensor", "_local_scalar_dense", "no data")
@@ -36,6 +36,7 @@ def examine(
     if param.layout is not torch.strided:
         return
     plain = {name: _plain(value) for name, value in hyper.items()}
+    split_numbers(definition, plain)  # which refuses names that are taken
     like = torch.empty_like(param.detach(), device=_META, memory_format=torch.contiguous_format)
     states = [_without_data(definition.start(name, param, plain)) for name in definition.states]
     given = [like, torch.empty_like(like), *states]
