@@ -96,7 +96,7 @@ def shared_recipes(
     kernels: Sequence[Source], compiler: Compiler, headers: Mapping[str, str], flags: tuple[str, ...]
 ) -> list[Recipe]:
     """Say how to make the objects of what kernels with such flags share; all kernels need the first."""
-    return [object_recipe(source, compiler, (*compiler.flags, *flags), headers) for source in shared_by(kernels)]
+    return _shared(kernels, compiler, (*compiler.flags, *flags), headers)
 
 
 def linked_objects(
@@ -104,7 +104,13 @@ def linked_objects(
 ) -> list[Recipe]:
     """Say how to make the parts of one library of kernels, with flags of one's own: last comes what they share."""
     kernels = [object_recipe(source, compiler, (_APART, *flags), headers) for source in sources]
-    return [*kernels, *(object_recipe(source, compiler, flags, headers) for source in shared_by(sources))]
+    return [*kernels, *_shared(sources, compiler, flags, headers)]
+
+
+def _shared(
+    kernels: Sequence[Source], compiler: Compiler, flags: tuple[str, ...], headers: Mapping[str, str]
+) -> list[Recipe]:
+    return [object_recipe(each.source, compiler, (*flags, *each.flags), headers) for each in shared_by(kernels)]
 
 
 def object_recipe(source: Source, compiler: Compiler, flags: tuple[str, ...], headers: Mapping[str, str]) -> Recipe:

@@ -12,36 +12,41 @@ from opwright.toolchain.source import Source
 
 
 @dataclass(frozen=True, slots=True)
-class _Shared:
+class Shared:
     """One object.
 
     Attributes:
         header: The header whose functions it defines.
         beside: The header of what these call, which the object of walks defines; None for that object itself.
         called: What a kernel that calls them says.
+        flags: Further flags of the compiler.
     """
 
     header: str
     beside: str | None
     called: str
+    flags: tuple[str, ...] = ()
 
     @property
     def source(self) -> Source:
+        """What it is compiled from."""
         before = f'#define OPWRIGHT_WALKS_APART\n#include "opwright/{self.beside}.h"\n' if self.beside else ""
         defined = "#undef OPWRIGHT_ONCE\n#define OPWRIGHT_ONCE __attribute__((noinline))\n"
         return Source(f"shared_{self.header}", f'{before}{defined}#include "opwright/{self.header}.h"\n')
 
 
-_WALKS = _Shared("rows", None, "")
+# Every first call waits for the walks. Their loops over elements ask for vectors (`omp simd`), others go over a few
+# operands or axes, so that -O1 is as fast, and done in half the time. The other objects would be slower.
+_WALKS = Shared("rows", None, "", ("-O1",))
 _OTHERS = (
-    _Shared("whole_rows", "axes", "for_each_whole_row("),
-    _Shared("lanes", "whole_rows", "in_lanes("),
-    _Shared("reduce_rows", "axes", "reduce_rows<"),
-    _Shared("reduce_columns", "lanes", "reduce_columns("),
+    Shared("whole_rows", "axes", "for_each_whole_row("),
+    Shared("lanes", "whole_rows", "in_lanes("),
+    Shared("reduce_rows", "axes", "reduce_rows<"),
+    Shared("reduce_columns", "lanes", "reduce_columns("),
 )
 
 
-def shared_by(kernels: Iterable[Source]) -> list[Source]:
-    """Return the sources of what kernels are linked with; the first is needed by all."""
+def shared_by(kernels: Iterable[Source]) -> list[Shared]:
+    """Return what kernels are linked with; the first is needed by all."""
     texts = [kernel.text for kernel in kernels]
-    return [_WALKS.source, *(each.source for each in _OTHERS if any(each.called in text for text in texts))]
+    return [_WALKS, *(each for each in _OTHERS if any(each.called in text for text in texts))]

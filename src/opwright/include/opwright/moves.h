@@ -82,9 +82,11 @@ inline void gather(const char* from, Size stride, Size count, char* into) {
   T* target = reinterpret_cast<T*>(into);
   if (stride == 0) {  // a loop that the compiler vectorises
     const T repeated = *reinterpret_cast<const T*>(from);
+#pragma omp simd
     for (Size j = 0; j < count; ++j) target[j] = repeated;
     return;
   }
+#pragma omp simd
   for (Size j = 0; j < count; ++j) target[j] = *reinterpret_cast<const T*>(from + j * stride);
 }
 
@@ -134,6 +136,7 @@ OPWRIGHT_ONCE void fetch(const Items& operand, const char* from, Size stride, Si
   if (!operand.iota) return gather(operand.item_bytes, from, stride, count, into);
   const Size first = count_at(from);
   Size* target = reinterpret_cast<Size*>(into);
+#pragma omp simd
   for (Size j = 0; j < count; ++j) target[j] = first + j * stride;
 }
 
