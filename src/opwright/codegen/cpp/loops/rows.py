@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-from opwright.codegen.cpp.expression import CPP, CPP_TYPES, Dialect, is_costly, spell_value
+from opwright.codegen.cpp.expression import CPP, CPP_TYPES, Dialect, is_costly, is_transcendental, spell_value
 from opwright.codegen.cpp.loops.access import Access, accesses_of, handed_over, scratch_of, store_names, widened
 from opwright.codegen.cpp.loops.angles import angles_of
 from opwright.codegen.cpp.loops.reductions import ReducerSpelling, column_reducer, row_reducer
@@ -32,7 +32,7 @@ class RowEmitter:
         self.kernel = kernel = self._angles.kernel if self._angles else kernel
         self.schedule: Schedule = schedule(kernel)
         self.varying = varying_locals(kernel)
-        self.kept = kept_between_passes(kernel, self.schedule, self.varying)
+        self.kept = kept_between_passes(kernel, self.schedule, self.varying, is_costly)
         found = accesses_of(kernel, iotas)
         self.names = {id(store): name for store, name in zip(kernel.stores, store_names(kernel), strict=True)}
         self._elements = {part: access.element(part) for access in found for part in access.parts}
@@ -72,7 +72,8 @@ class RowEmitter:
         body = [*self._pointers(self._used_in(phase)), *_bindings(self._needed_before(phase))]
         # A buffer of summands costs more than summing in double precision, unless these take long to compute.
         lets = needed_lets(self.kernel, phase.values, self.varying, set())
-        body += self._pass(phase, set(), in_parts=any(map(is_costly, (*(let.value for let in lets), *phase.values))))
+        in_parts = any(map(is_transcendental, (*(let.value for let in lets), *phase.values)))
+        body += self._pass(phase, set(), in_parts=in_parts)
         body += [f"  {spellings[f.name].step.format(f'reductions.{f.name}', kept_name(f))}" for f in phase.reductions]
         lines += self._over_row(name, body, f"{name}_reductions& reductions")
         lines += ["", f"static void {name}_end(void* const* row, const {name}_reductions& reductions) {{"]
@@ -207,9 +208,11 @@ def spellings_of(phase: Phase, dialect: Dialect = CPP) -> dict[str, ReducerSpell
     return {f.name: row_reducer(f.function, f.value.dtype, dialect) for f in phase.reductions}
 
 
-def kept_between_passes(kernel: Kernel, order: Schedule, varying: Set[str]) -> tuple[Let, ...]:
-    """Costly values of a point that a later pass over the row needs again."""
-    costly = {let.name for let in kernel.lets if let.name in varying and is_costly(let.value)}
+def kept_between_passes(
+    kernel: Kernel, order: Schedule, varying: Set[str], costs: Callable[[Expression], bool]
+) -> tuple[Let, ...]:
+    """Values of a point that cost much and that a later pass over the row needs again."""
+    costly = {let.name for let in kernel.lets if let.name in varying and costs(let.value)}
     met: set[str] = set()
     again: set[str] = set()
     for phase in order.phases:
