@@ -148,7 +148,7 @@ struct ReduceColumns {
     const Operands seen = part.some(0, count + reductions, part.extents);
     if (given.rows > 0) {
       const WholeRows whole(seen, given.rows, __builtin_alloca(WholeRows::bytes(seen)));
-      const Array<char> buffer(whole.buffer_bytes());
+      const Lines buffer(whole.buffer_bytes());
       for (; plane < until; ++plane) {
         pointers(plane, part, accumulators, first);
         of.start(part.kept, reinterpret_cast<void* const*>(first + count));
@@ -184,7 +184,7 @@ struct ReduceColumns {
     const Size neighbours = outer.extents[outer.depth - 1], panels = (neighbours + lanes - 1) / lanes;
     outer.in_panels(panels, lanes);
     const OfLanes packed(work.offsets[operands]);
-    const Array<char> column(first_byte[reductions]);
+    const Lines column(first_byte[reductions]);
     void* totals[2 * reductions];  // in the lanes, then of one lane
     for (int f = 0; f < reductions; ++f) totals[f] = packed.data + work.offsets[count + f];
     of.start(whole.length * lanes, totals);
@@ -222,7 +222,7 @@ struct ReduceColumns {
   }
 
   void in_one_piece(Size from, Size to) const {
-    const Array<char> accumulators(first_byte[reductions]);
+    const Lines accumulators(first_byte[reductions]);
     Part part(*this, __builtin_alloca(Part::bytes(*this)));
     while (from < to) {
       find(part, from / planes, 0);
@@ -235,7 +235,7 @@ struct ReduceColumns {
 
   void in_pieces(Size grain) const {
     const Size bytes = first_byte[reductions];
-    const Array<char> accumulators(planes * tiles * pieces * bytes);
+    const Lines accumulators(planes * tiles * pieces * bytes);
     in_parallel(planes * tiles * pieces, grain, [&](Size from, Size to) {
       Part part(*this, __builtin_alloca(Part::bytes(*this)));
       for (; from < to; ++from) {

@@ -237,7 +237,7 @@ OPWRIGHT_ONCE void for_each_whole_row(const Operands& operands, int inner, Size 
   const Size lanes = whole.lanes(apart, neighbours), panels = at_least_one((neighbours + lanes - 1) / lanes);
   if (lanes > 1) rows.in_panels(panels, lanes);
   in_parallel(rows.total(), at_least_one(grain / at_least_one(whole.length * lanes)), [&](Size from, Size to) {
-    const Array<char> buffer(whole.buffer_bytes() * lanes);
+    const Lines buffer(whole.buffer_bytes() * lanes);
     rows.run(from, to, [&](Size panel, char* const* first) {
       if (lanes == 1) return whole.run(first, buffer.data, function);
       const Size left = neighbours - panel % panels * lanes;
