@@ -148,11 +148,11 @@ struct ReduceColumns {
     const Operands seen = part.some(0, count + reductions, part.extents);
     if (given.rows > 0) {
       const WholeRows whole(seen, given.rows, __builtin_alloca(WholeRows::bytes(seen)));
-      const Lines buffer(whole.buffer_bytes());
+      const RowBuffers buffers = whole.buffers();
       for (; plane < until; ++plane) {
         pointers(plane, part, accumulators, first);
         of.start(part.kept, reinterpret_cast<void* const*>(first + count));
-        accumulate_rows(part, whole, first, buffer.data);
+        accumulate_rows(part, whole, first, buffers);
         if (finishes) finish(first, part);
       }
       return;
@@ -167,17 +167,18 @@ struct ReduceColumns {
     }
   }
 
-  void accumulate_rows(const Part& part, const WholeRows& whole, char* const* first, char* buffer) const {
+  void accumulate_rows(const Part& part, const WholeRows& whole, char* const* first, const RowBuffers& buffers) const {
     const Operands seen = part.some(0, count + reductions, part.extents);
     const int outer_axes = sub - given.rows;
     OuterAxes outer(seen, outer_axes, __builtin_alloca(OuterAxes::bytes(seen, outer_axes)));
     for (int k = 0; k < count + reductions; ++k) outer.begin[k] = first[k];
-    if (of.lanes && part.kept == whole.length && is_done_in_lanes(whole, outer, buffer, first + count)) return;
-    outer.run(0, outer.total(), [&](Size, char* const* at) { whole.run(at, buffer, function); });
+    if (of.lanes && part.kept == whole.length && is_done_in_lanes(whole, outer, buffers, first + count)) return;
+    outer.run(0, outer.total(), [&](Size, char* const* at) { whole.run(at, buffers, function); });
   }
 
   // Rows beside one another; those that are left, one by one. Returns false if they are not taken so.
-  bool is_done_in_lanes(const WholeRows& whole, OuterAxes& outer, char* buffer, char* const* accumulators) const {
+  bool is_done_in_lanes(const WholeRows& whole, OuterAxes& outer, const RowBuffers& buffers,
+                        char* const* accumulators) const {
     const int operands = count + reductions;
     Lanes work(whole, reductions, __builtin_alloca(Lanes::bytes(operands)));
     if (!work.take(outer)) return false;
@@ -196,7 +197,7 @@ struct ReduceColumns {
       if (some == lanes) return work.run(first, packed.data, packed_from, of.lanes);
       for (Size lane = 0; lane < some; ++lane) {
         for (int k = 0; k < operands; ++k) row[k] = first[k] + lane * work.apart[k];
-        whole.run(row, buffer, function);
+        whole.run(row, buffers, function);
       }
     });
     for (Size lane = 0; lane < lanes; ++lane) {
