@@ -95,8 +95,6 @@ class RowEmitter:
         spellings = spellings_of(phase)
         for reduction in phase.reductions:
             yield f"  {spellings[reduction.name].kept_as} {kept_name(reduction)} = {spellings[reduction.name].start};"
-        # Accumulators of columns are double too, so that sums in double precision cost nothing here.
-        in_parts = in_parts and all(store.reduction is None for store in phase.stores)
         in_runs = {reduction.name for reduction in phase.reductions if in_parts and spellings[reduction.name].part}
         if not in_runs:
             yield from _indented(self._loop(phase, known, spellings, in_runs))
