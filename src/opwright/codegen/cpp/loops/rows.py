@@ -9,6 +9,7 @@ from opwright.codegen.cpp.expression import CPP, CPP_TYPES, Dialect, is_costly, 
 from opwright.codegen.cpp.loops.access import Access, accesses_of, handed_over, scratch_of, store_names, widened
 from opwright.codegen.cpp.loops.angles import angles_of
 from opwright.codegen.cpp.loops.reductions import ReducerSpelling, column_reducer, row_reducer
+from opwright.codegen.cpp.loops.stages import given_back, stage_loops, stages_of
 from opwright.ir.contents import locals_in, reducing_stores
 from opwright.ir.expressions.expression import Expression, Load, Local
 from opwright.ir.phases import Phase, Schedule, needed_lets, schedule
@@ -133,9 +134,15 @@ class RowEmitter:
         """A loop over the row, or over a run of it; summands of a run are written to the buffer that is added up."""
         reduced = [reduction for reduction in phase.reductions if reduction.name not in in_runs]
         clauses = [f" reduction({spellings[reduction.name].clause} : {kept_name(reduction)})" for reduction in reduced]
+        lets = needed_lets(self.kernel, phase.values, self.varying, known)
+        stages = stages_of(self.kernel, lets, phase.values) if in_runs and not self.kept else ()
+        yield from stage_loops(stages[:-1], self._elements)
         yield f"#pragma omp simd{''.join(clauses)}"
         yield f"for (Size j = {'begin' if in_runs else '0'}; j < {'end' if in_runs else 'count'}; ++j) {{"
-        yield from _indented(self._at_point(phase, known))
+        if stages:
+            yield from _indented(given_back(stages[-1]))
+            lets = stages[-1].lets
+        yield from _indented(self._at_point(phase, lets, known))
         for reduction in phase.reductions:
             value = spell_value(reduction.value)
             if reduction.name not in in_runs:
@@ -152,11 +159,9 @@ class RowEmitter:
             yield f"  {written}"
         yield "}"
 
-    def _at_point(self, phase: Phase, known: Set[str]) -> Iterable[str]:
+    def _at_point(self, phase: Phase, lets: Sequence[Let], known: Set[str]) -> Iterable[str]:
         """The values at one point; those that an earlier pass kept are read again."""
-        values = phase.values
-        lets = needed_lets(self.kernel, values, self.varying, known)
-        seen = {local.name for local in locals_in(*values, *(let.value for let in lets))}
+        seen = {local.name for local in locals_in(*phase.values, *(let.value for let in lets))}
         for let in self.kept:
             if let.name in known and let.name in seen:
                 yield f"const {_kind(let.value)} {let.name} = {let.name}_kept_row[j];"
