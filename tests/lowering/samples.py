@@ -131,7 +131,8 @@ VIEW_SAMPLES: dict[Any, tuple[Call, ...]] = {
     aten.squeeze: (lambda x: x[:1].squeeze(), lambda x: x[:1].squeeze(0), lambda x: x.squeeze(0)),
     aten.slice: (
         *(lambda x: x[1:], lambda x: x[:, :-1], lambda x: x[-3:, ::2], lambda x: x[:, 1:5:3], lambda x: x[-99:99]),
-        *(lambda x: x[:, -3:-1], lambda x: x[2:3]),
+        *(lambda x: x[:, -3:-1], lambda x: x[2:3], lambda x: x[x.shape[0] - x.shape[0] // 2 :: 1]),
+        *(lambda x: x[x.shape[0] - x.shape[0] // 2 : x.shape[0]], lambda x: x[-(x.shape[0] // 2) : -1]),
     ),
     aten.select: (lambda x: x[1], lambda x: x[:, -1], lambda x: x[-1, 2]),
     aten.view: (

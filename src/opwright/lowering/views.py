@@ -79,6 +79,8 @@ def _slice_start(arguments: Arguments, step: Integer, size: Integer, extent: Int
         return start
     if step == ONE and (end is None or end == _LAST):
         return size - extent
+    if step == ONE and end is not None and is_never_negative(integer(end)) and integer(end) - start == extent:
+        return start  # which is not negative: counted from the end, it would leave fewer elements than that
     return None if start.constant is None else greatest(size + start, ZERO)
 
 

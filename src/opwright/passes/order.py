@@ -24,6 +24,7 @@ from opwright.passes.loops.separate_columns import separate_columns
 from opwright.passes.loops.short_rows import short_rows
 from opwright.passes.loops.specialize import specialize
 from opwright.passes.loops.split_axes import split_axes
+from opwright.passes.loops.split_where_joined import split_where_joined
 from opwright.passes.loops.unroll import unroll
 from opwright.passes.scalars.inline import inline
 from opwright.passes.scalars.prune import prune
@@ -47,17 +48,22 @@ class Order:
     finishing: Passes = ()
 
 
-_EVERYWHERE: Passes = (unroll, join_padded, narrow_products, add_before_reducing, fuse, simplify, share, prune, inline)
-_KERNELS: Passes = (split_axes, *_EVERYWHERE, bias_in_product, prune)
+_UNFUSED: Passes = (unroll, join_padded, narrow_products, add_before_reducing)
+_FUSED: Passes = (fuse, simplify, share, prune, inline)
+_EVERYWHERE: Passes = (*_UNFUSED, *_FUSED)
+_OF_KERNELS: Passes = (bias_in_product, prune)
 
 # CPU kernels gather. On a GPU, the check that all indices are in range would have to wait for the device; the rung
 # "function" uses torch's own gather operations.
 ORDERS: Mapping[Written, Order] = {
     "cpp": Order(
-        (indexed_loads, accumulate_in_place, pool_without_positions, return_views, *_KERNELS),
+        (
+            *(indexed_loads, accumulate_in_place, pool_without_positions, return_views, split_axes),
+            *(*_UNFUSED, split_where_joined, *_FUSED, *_OF_KERNELS),
+        ),
         (drop_unit_axes,),
     ),
-    "cuda": Order((return_views, *_KERNELS), (separate_columns, drop_unit_axes)),
+    "cuda": Order((return_views, split_axes, *_EVERYWHERE, *_OF_KERNELS), (separate_columns, drop_unit_axes)),
     "function": Order(_EVERYWHERE),
 }
 

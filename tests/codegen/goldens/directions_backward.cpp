@@ -76,6 +76,7 @@ static void directions_backward_row(Size count, void* const* row) {
   const float* x_row = static_cast<const float*>(row[1]);
   const float saved_sum = *static_cast<const float*>(row[2]);
   float* grad_x_row = static_cast<float*>(row[3]);
+  float* div_kept_row = static_cast<float*>(row[4]);
   const float norm = sqrt(saved_sum);
   const bool eq_norm = norm == 0.0f;
   const int32_t eq_norm_mask = mask_of(eq_norm);
@@ -88,6 +89,7 @@ static void directions_backward_row(Size count, void* const* row) {
       const float grad_output = grad_output_row[j];
       const float x = x_row[j];
       const float div = x / norm;
+      div_kept_row[j] = div;
       row_sum_part[j - begin] = -grad_output * (div / norm);
     }
     row_sum_total += sum_of(row_sum_part, end - begin);
@@ -95,9 +97,8 @@ static void directions_backward_row(Size count, void* const* row) {
   const float row_sum = static_cast<float>(row_sum_total);
 #pragma omp simd
   for (Size j = 0; j < count; ++j) {
+    const float div = div_kept_row[j];
     const float grad_output = grad_output_row[j];
-    const float x = x_row[j];
-    const float div = x / norm;
     grad_x_row[j] = grad_output / norm + row_sum * blend(eq_norm_mask, 0.0f, div);
   }
 }
@@ -128,6 +129,7 @@ static bool directions_backward(const Tensor* given, const Size* sizes, Tensor* 
         load<2>(x.at<const float>(0), {x.stride(0), x.stride(1)}),
         load<2>(saved_sum.at<const float>(0), {saved_sum.stride(0), 0}, false),
         store<2>(grad_x.at<float>(0), {grad_x.stride(0), grad_x.stride(1)}),
+        scratch<2, float>(),
     };
     for_each_whole_row(extents, operands, 1, 8192, directions_backward_row);
   }
@@ -143,7 +145,7 @@ static void directions_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "directions_backward_b27a03e2e725(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
-    "directions_backward_b27a03e2e725", directions_backward_on_stack);
+    "directions_backward_a80b6080263c(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
+    "directions_backward_a80b6080263c", directions_backward_on_stack);
 
 }  // namespace opwright::emitted

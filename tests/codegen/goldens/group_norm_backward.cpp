@@ -170,15 +170,22 @@ static void group_norm_backward_ds_val_row(Size count, void* const* row) {
   const float unsqueeze_scale_1 = overflown ? __builtin_nanf("") : root;
   double ds_val_sum_total = 0;
   double db_val_sum_total = 0;
-#pragma omp simd reduction(+ : ds_val_sum_total) reduction(+ : db_val_sum_total)
-  for (Size j = 0; j < count; ++j) {
-    const float sum = sum_row[j];
-    const float unsqueeze_weight = unsqueeze_weight_row[j];
-    const float sum_1 = sum_1_row[j];
-    ds_val_sum_total += sum * unsqueeze_weight;
-    db_val_sum_total += sum_1 * unsqueeze_weight;
-    sum_2_row[j] += (sum - sum_1 * unsqueeze_mean) * unsqueeze_scale_1;
-    grad_bias_row[j] += sum_1;
+  for (Size begin = 0; begin < count; begin += sum_run) {
+    const Size end = least(begin + sum_run, count);
+    float ds_val_sum_part[sum_run];
+    float db_val_sum_part[sum_run];
+#pragma omp simd
+    for (Size j = begin; j < end; ++j) {
+      const float sum = sum_row[j];
+      const float unsqueeze_weight = unsqueeze_weight_row[j];
+      const float sum_1 = sum_1_row[j];
+      ds_val_sum_part[j - begin] = sum * unsqueeze_weight;
+      db_val_sum_part[j - begin] = sum_1 * unsqueeze_weight;
+      sum_2_row[j] += (sum - sum_1 * unsqueeze_mean) * unsqueeze_scale_1;
+      grad_bias_row[j] += sum_1;
+    }
+    ds_val_sum_total += sum_of(ds_val_sum_part, end - begin);
+    db_val_sum_total += sum_of(db_val_sum_part, end - begin);
   }
   const float ds_val_sum = static_cast<float>(ds_val_sum_total);
   const float db_val_sum = static_cast<float>(db_val_sum_total);
@@ -428,8 +435,8 @@ static void group_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "group_norm_backward_457742715893(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
+    "group_norm_backward_b6ac7b785466(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
     "saved_sum, Tensor grad_output) -> (Tensor, Tensor, Tensor)",
-    "group_norm_backward_457742715893", group_norm_backward_on_stack);
+    "group_norm_backward_b6ac7b785466", group_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

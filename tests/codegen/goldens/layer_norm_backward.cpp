@@ -37,17 +37,24 @@ static void layer_norm_backward_row(Size count, void* const* row) {
   const float div_scale = scale / static_cast<float>(size);
   double row_sum_grad_x_hat_total = 0;
   double row_sum_grad_x_hat_x_hat_total = 0;
-#pragma omp simd reduction(+ : row_sum_grad_x_hat_total) reduction(+ : row_sum_grad_x_hat_x_hat_total)
-  for (Size j = 0; j < count; ++j) {
-    const float grad_output = grad_output_row[j];
-    const float weight = weight_row[j];
-    const float grad_x_hat = grad_output * weight;
-    const float x = x_row[j];
-    const float x_hat = (x - mean) * scale;
-    row_sum_grad_x_hat_total += grad_x_hat;
-    row_sum_grad_x_hat_x_hat_total += grad_x_hat * x_hat;
-    grad_weight_row[j] += grad_output * x_hat;
-    grad_bias_row[j] += grad_output;
+  for (Size begin = 0; begin < count; begin += sum_run) {
+    const Size end = least(begin + sum_run, count);
+    float row_sum_grad_x_hat_part[sum_run];
+    float row_sum_grad_x_hat_x_hat_part[sum_run];
+#pragma omp simd
+    for (Size j = begin; j < end; ++j) {
+      const float grad_output = grad_output_row[j];
+      const float weight = weight_row[j];
+      const float grad_x_hat = grad_output * weight;
+      const float x = x_row[j];
+      const float x_hat = (x - mean) * scale;
+      row_sum_grad_x_hat_part[j - begin] = grad_x_hat;
+      row_sum_grad_x_hat_x_hat_part[j - begin] = grad_x_hat * x_hat;
+      grad_weight_row[j] += grad_output * x_hat;
+      grad_bias_row[j] += grad_output;
+    }
+    row_sum_grad_x_hat_total += sum_of(row_sum_grad_x_hat_part, end - begin);
+    row_sum_grad_x_hat_x_hat_total += sum_of(row_sum_grad_x_hat_x_hat_part, end - begin);
   }
   const float row_sum_grad_x_hat = static_cast<float>(row_sum_grad_x_hat_total);
   const float row_sum_grad_x_hat_x_hat = static_cast<float>(row_sum_grad_x_hat_x_hat_total);
@@ -163,8 +170,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_92a0a5040624(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
+    "layer_norm_backward_f8ed83a4c161(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_92a0a5040624", layer_norm_backward_on_stack);
+    "layer_norm_backward_f8ed83a4c161", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

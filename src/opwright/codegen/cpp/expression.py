@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -71,6 +71,7 @@ BLENDING = {"blend", "choose", "mask_of"}  # of blend.h
 OF_ANGLES = {"cos": "cos<angles>", "sin": "sin<angles>", "tan": "tan<angles>"}
 CPP_PREDICATES = {"is_nan": "__builtin_isnan", "is_infinite": "__builtin_isinf"}
 TRANSCENDENTAL = {*VMATH_FUNCTIONS, *OF_ANGLES.values()} - {"abs", "ceil", "floor", "round", "sign", "sqrt", "trunc"}
+_DIVISIONS = {"divide", "reciprocal", "sqrt"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +104,18 @@ CPP = Dialect(
 
 
 def is_costly(expression: Expression) -> bool:
-    """Whether computing it again costs more than reading it again."""
-    own = isinstance(expression, Apply) and expression.function in TRANSCENDENTAL
-    return own or any(map(is_costly, children(expression)))
+    """Whether computing it again costs more than writing it and reading it again."""
+    return _applies(expression, TRANSCENDENTAL | _DIVISIONS)
+
+
+def is_transcendental(expression: Expression) -> bool:
+    """Whether computing it takes tens of instructions."""
+    return _applies(expression, TRANSCENDENTAL)
+
+
+def _applies(expression: Expression, functions: Set[str]) -> bool:
+    own = isinstance(expression, Apply) and expression.function in functions
+    return own or any(_applies(child, functions) for child in children(expression))
 
 
 def spell_value(expression: Expression, dialect: Dialect = CPP) -> str:

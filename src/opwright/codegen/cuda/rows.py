@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import replace
 
-from opwright.codegen.cpp.expression import CPP_TYPES, spell_value
+from opwright.codegen.cpp.expression import CPP_TYPES, is_transcendental, spell_value
 from opwright.codegen.cpp.loops.access import Access, accesses_of, store_names
 from opwright.codegen.cpp.loops.reductions import reductions_struct
 from opwright.codegen.cpp.loops.rows import kept_between_passes, reducing_step, spellings_of
@@ -52,7 +52,7 @@ class RowsEmitter:
         self.arguments = arguments
         self.schedule = schedule(kernel)
         self.varying = varying_locals(kernel)
-        self.kept = kept_between_passes(kernel, self.schedule, self.varying)
+        self.kept = kept_between_passes(kernel, self.schedule, self.varying, is_transcendental)
         self.names = {id(store): name for store, name in zip(kernel.stores, store_names(kernel), strict=True)}
         self.at = f"const {arguments.geometry.points}& at"
         self.row = f"const Row<Index, {len(arguments.geometry.outer)}, {len(arguments.geometry.inner)}>& this_row"

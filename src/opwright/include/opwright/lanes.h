@@ -24,10 +24,9 @@ namespace detail {
 // sixteen rows.
 struct OfLanes {
   alignas(64) char near[16384];
-  Array<char> far;
+  const Lines far;
   char* const data;
-  explicit OfLanes(Size bytes) : far(bytes > Size(sizeof(near)) ? bytes + 64 : 0), data(far.data ? aligned() : near) {}
-  char* aligned() const { return reinterpret_cast<char*>((reinterpret_cast<uintptr_t>(far.data) + 63) / 64 * 64); }
+  explicit OfLanes(Size bytes) : far(bytes > Size(sizeof(near)) ? bytes : 0), data(far.data ? far.data : near) {}
 };
 
 // `run` items of each of some rows, which are `apart`, from memory into the lanes of a buffer, or back.

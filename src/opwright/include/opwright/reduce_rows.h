@@ -106,7 +106,7 @@ struct ReduceRows {
   }
 
   void in_one_piece(Size length, Size from, Size to) const {
-    const Array<char> buffers(buffer_bytes());
+    const Lines buffers(buffer_bytes());
     char* const numbers = static_cast<char*>(__builtin_alloca(most_lanes * of.bytes));
     rows.run(from, to, [&](Size group, char* const* first) {
       const Size lanes = lanes_of(group);
@@ -121,7 +121,7 @@ struct ReduceRows {
   void in_pieces(Size length, Size pieces, Size groups) const {
     const Array<char> partial(groups * pieces * most_lanes * of.bytes);
     in_parallel(groups * pieces, 1, [&](Size from, Size to) {
-      const Array<char> buffers(buffer_bytes());
+      const Lines buffers(buffer_bytes());
       for (Size task = from; task < to; ++task) {
         const Size group = task / pieces, piece = task % pieces;
         char* const numbers = numbers_of(partial.data, task * most_lanes);

@@ -86,6 +86,17 @@ inline void copy_rows(const Items& operand, int inner, const Size* strides, cons
   }
 }
 
+// The buffers of a thread, one after another, and which row each of them holds.
+struct RowBuffers {
+  const Lines memory;
+  const Array<const char*> packed_from;
+  char* const data;
+
+  RowBuffers(Size bytes, int operands) : memory(bytes), packed_from(operands), data(memory.data) {
+    for (int k = 0; k < operands; ++k) packed_from[k] = nullptr;
+  }
+};
+
 // Rows of operands, in buffers if they are not contiguous.
 struct WholeRows {
   Operands operands;  // along the rows
@@ -134,23 +145,30 @@ struct WholeRows {
 
   Size buffer_bytes() const { return offsets[count]; }
 
-  void run(char* const* first, char* buffer, RowFunction function) const {
+  // For so many rows at once.
+  RowBuffers buffers(Size lanes = 1) const { return {buffer_bytes() * lanes, buffer_bytes() > 0 ? count : 0}; }
+
+  void run(char* const* first, const RowBuffers& buffers, RowFunction function) const {
     if (!operands.gathers && buffer_bytes() == 0) return function(length, reinterpret_cast<void* const*>(first));
-    run_packed(first, buffer, function);
+    run_packed(first, buffers, function);
   }
 
-  __attribute__((noinline)) void run_packed(char* const* first, char* buffer, RowFunction function) const {
+  // A row that several rows of the kernel read, one after another, is packed for the first of them: kernels never write
+  // what they read.
+  __attribute__((noinline)) void run_packed(char* const* first, const RowBuffers& buffers, RowFunction function) const {
     void* row[count];
     for (int k = 0; k < count; ++k) {
       const Items& operand = operands[k];
-      char* element = first[k];
-      const bool collected = operands.gathers && follow_gathers(first, k, element, buffer + offsets[k]);
-      row[k] = packed[k] ? buffer + offsets[k] : element;
-      if (packed[k] && operand.data && !operand.stored && !collected) copy(k, element, buffer + offsets[k], true);
+      char *element = first[k], *const buffer = buffers.data + offsets[k];
+      const bool collected = operands.gathers && follow_gathers(first, k, element, buffer);
+      row[k] = packed[k] ? buffer : element;
+      if (!packed[k] || !operand.data || operand.stored || collected || buffers.packed_from[k] == element) continue;
+      copy(k, element, buffer, true);
+      buffers.packed_from[k] = element;
     }
     function(length, row);
     for (int k = 0; k < count; ++k)
-      if (packed[k] && operands[k].stored) copy(k, first[k], buffer + offsets[k], false);
+      if (packed[k] && operands[k].stored) copy(k, first[k], buffers.data + offsets[k], false);
   }
 
   // A row that is gathered by one index begins where the index points; returns whether elements with indices of their
@@ -237,11 +255,11 @@ OPWRIGHT_ONCE void for_each_whole_row(const Operands& operands, int inner, Size 
   const Size lanes = whole.lanes(apart, neighbours), panels = at_least_one((neighbours + lanes - 1) / lanes);
   if (lanes > 1) rows.in_panels(panels, lanes);
   in_parallel(rows.total(), at_least_one(grain / at_least_one(whole.length * lanes)), [&](Size from, Size to) {
-    const Array<char> buffer(whole.buffer_bytes() * lanes);
+    const RowBuffers buffers = whole.buffers(lanes);
     rows.run(from, to, [&](Size panel, char* const* first) {
-      if (lanes == 1) return whole.run(first, buffer.data, function);
+      if (lanes == 1) return whole.run(first, buffers, function);
       const Size left = neighbours - panel % panels * lanes;
-      whole.run_panel(first, apart, least(lanes, left), lanes, buffer.data, function);
+      whole.run_panel(first, apart, least(lanes, left), lanes, buffers.data, function);
     });
   });
 }

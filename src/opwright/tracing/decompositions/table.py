@@ -93,6 +93,12 @@ def _soft_margin_loss_backward(gradient: torch.Tensor, x: torch.Tensor, target: 
     return slope / x.numel() if reduction == 1 else slope
 
 
+def _log_sigmoid(x: torch.Tensor) -> torch.Tensor:
+    """What torch's decompositions of losses call; its own table has `log_sigmoid_forward`, which has two results."""
+    result: torch.Tensor = aten.log_sigmoid_forward.default(x)[0]
+    return result
+
+
 def _zeros_for_tangent(tangent: torch.Tensor, primal: torch.Tensor, *, self_num_batch_dims: int = 0) -> torch.Tensor:
     """Zeros laid out as a primal, for each entry of a tangent's batch; torch's own need sizes that are known."""
     order, _ = compute_elementwise_output_logical_to_physical_perm(primal)
@@ -207,6 +213,7 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.embedding_dense_backward.default: _whole,
     aten.gather.default: _gather,
     aten.index_add.default: _index_add,
+    aten.log_sigmoid.default: _log_sigmoid,
     aten.logaddexp.default: _log_add_exp,
     aten.logsumexp.default: _log_sum_exp,
     aten.pow.Tensor_Scalar: _power,

@@ -13,6 +13,7 @@ from opwright.codegen.cpp.loops.pieces import is_long, pieces_of, with_results
 from opwright.codegen.cpp.loops.reductions import column_reducer
 from opwright.codegen.cpp.loops.rows import RowEmitter, column_functions
 from opwright.codegen.cpp.loops.shared_functions import SharedFunctions
+from opwright.codegen.cpp.loops.stages import Stage, given_back, in_stages, stage_loops, stages_of
 from opwright.codegen.cpp.size import spell_size
 from opwright.ir.contents import needed, reducing_stores
 from opwright.ir.expressions.expression import Apply, Expression, Load, children
@@ -49,7 +50,8 @@ def emit_functions(
         parts.append(function)
     else:
         in_pieces = _is_reduced_in_pieces(kernel)
-        rows = RowEmitter(with_blends(kernel), iotas, in_pieces=in_pieces, by_angles=True)
+        shown = in_stages(with_blends(kernel)) if in_pieces else with_blends(kernel)
+        rows = RowEmitter(shown, iotas, in_pieces=in_pieces, by_angles=True)
         write = rows.reduce_functions if in_pieces else rows.whole_row_function
         parts.append(write(name, formulas))
         if kernel.short_rows:
@@ -80,6 +82,7 @@ def _point_functions(
         if angles := angles_of(kernel):
             body = [*pointers, *_short_body(angles.kernel, elements, "begin", "end")]
             return ["\n".join([*comments, *angles.functions(name, body, accesses)])]
+        kernel = in_stages(kernel)
         head = f"static void {name}(Size count, void* const* row) {{"
         return ["\n".join([*comments, head, *pointers, *_short_body(kernel, elements, "0", "count"), "}"])]
     lines = [*comments, f"static void {name}(Size count, void* const* row) {{", *pointers]
@@ -116,8 +119,19 @@ def _short_body(kernel: Kernel, elements: Mapping[str, str], begin: str, end: st
     masks = {let.name for let in lets if is_mask(let)}
     once = [let for let in needed(lets, [let.value for let in lets if is_mask(let)]) if isinstance(let, Let)]
     before = [let for let in lets if let in once or let.name in masks]
-    body = _assigned([let for let in lets if let not in before], elements)
-    body += _written(kernel, elements, [store.value for store in kernel.stores])
+    results = [store.value for store in kernel.stores]
+    inside = [let for let in lets if let not in before]
+    *first, last = stages_of(kernel, inside, results) if begin == "0" else [Stage((), tuple(inside), ())]
+    body = [*given_back(last), *_assigned(last.lets, elements), *_written(kernel, elements, results)]
+    if first:
+        loops = [*stage_loops(first, elements), *_loop("begin", "end", body, "")]
+        body = ["const Size end = least(begin + sum_run, count);", *loops]
+        return [
+            *(f"  {line}" for line in _assigned(before, elements)),
+            "  for (Size begin = 0; begin < count; begin += sum_run) {",
+            *(line if line.startswith("#") else f"    {line}" for line in body),
+            "  }",
+        ]
     return [*(f"  {line}" for line in _assigned(before, elements)), *_loop(begin, end, body, "  ")]
 
 

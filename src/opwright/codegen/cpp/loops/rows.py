@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-from opwright.codegen.cpp.expression import CPP, CPP_TYPES, Dialect, is_costly, spell_value
+from opwright.codegen.cpp.expression import CPP, CPP_TYPES, Dialect, is_costly, is_transcendental, spell_value
 from opwright.codegen.cpp.loops.access import Access, accesses_of, handed_over, scratch_of, store_names, widened
 from opwright.codegen.cpp.loops.angles import angles_of
 from opwright.codegen.cpp.loops.reductions import ReducerSpelling, column_reducer, row_reducer
+from opwright.codegen.cpp.loops.stages import given_back, stage_loops, stages_of
 from opwright.ir.contents import locals_in, reducing_stores
 from opwright.ir.expressions.expression import Expression, Load, Local
 from opwright.ir.phases import Phase, Schedule, needed_lets, schedule
@@ -32,7 +33,7 @@ class RowEmitter:
         self.kernel = kernel = self._angles.kernel if self._angles else kernel
         self.schedule: Schedule = schedule(kernel)
         self.varying = varying_locals(kernel)
-        self.kept = kept_between_passes(kernel, self.schedule, self.varying)
+        self.kept = kept_between_passes(kernel, self.schedule, self.varying, is_costly)
         found = accesses_of(kernel, iotas)
         self.names = {id(store): name for store, name in zip(kernel.stores, store_names(kernel), strict=True)}
         self._elements = {part: access.element(part) for access in found for part in access.parts}
@@ -72,7 +73,8 @@ class RowEmitter:
         body = [*self._pointers(self._used_in(phase)), *_bindings(self._needed_before(phase))]
         # A buffer of summands costs more than summing in double precision, unless these take long to compute.
         lets = needed_lets(self.kernel, phase.values, self.varying, set())
-        body += self._pass(phase, set(), in_parts=any(map(is_costly, (*(let.value for let in lets), *phase.values))))
+        in_parts = any(map(is_transcendental, (*(let.value for let in lets), *phase.values)))
+        body += self._pass(phase, set(), in_parts=in_parts)
         body += [f"  {spellings[f.name].step.format(f'reductions.{f.name}', kept_name(f))}" for f in phase.reductions]
         lines += self._over_row(name, body, f"{name}_reductions& reductions")
         lines += ["", f"static void {name}_end(void* const* row, const {name}_reductions& reductions) {{"]
@@ -94,8 +96,6 @@ class RowEmitter:
         spellings = spellings_of(phase)
         for reduction in phase.reductions:
             yield f"  {spellings[reduction.name].kept_as} {kept_name(reduction)} = {spellings[reduction.name].start};"
-        # Accumulators of columns are double too, so that sums in double precision cost nothing here.
-        in_parts = in_parts and all(store.reduction is None for store in phase.stores)
         in_runs = {reduction.name for reduction in phase.reductions if in_parts and spellings[reduction.name].part}
         if not in_runs:
             yield from _indented(self._loop(phase, known, spellings, in_runs))
@@ -134,9 +134,15 @@ class RowEmitter:
         """A loop over the row, or over a run of it; summands of a run are written to the buffer that is added up."""
         reduced = [reduction for reduction in phase.reductions if reduction.name not in in_runs]
         clauses = [f" reduction({spellings[reduction.name].clause} : {kept_name(reduction)})" for reduction in reduced]
+        lets = needed_lets(self.kernel, phase.values, self.varying, known)
+        stages = stages_of(self.kernel, lets, phase.values) if in_runs and not self.kept else ()
+        yield from stage_loops(stages[:-1], self._elements)
         yield f"#pragma omp simd{''.join(clauses)}"
         yield f"for (Size j = {'begin' if in_runs else '0'}; j < {'end' if in_runs else 'count'}; ++j) {{"
-        yield from _indented(self._at_point(phase, known))
+        if stages:
+            yield from _indented(given_back(stages[-1]))
+            lets = stages[-1].lets
+        yield from _indented(self._at_point(phase, lets, known))
         for reduction in phase.reductions:
             value = spell_value(reduction.value)
             if reduction.name not in in_runs:
@@ -153,11 +159,9 @@ class RowEmitter:
             yield f"  {written}"
         yield "}"
 
-    def _at_point(self, phase: Phase, known: Set[str]) -> Iterable[str]:
+    def _at_point(self, phase: Phase, lets: Sequence[Let], known: Set[str]) -> Iterable[str]:
         """The values at one point; those that an earlier pass kept are read again."""
-        values = phase.values
-        lets = needed_lets(self.kernel, values, self.varying, known)
-        seen = {local.name for local in locals_in(*values, *(let.value for let in lets))}
+        seen = {local.name for local in locals_in(*phase.values, *(let.value for let in lets))}
         for let in self.kept:
             if let.name in known and let.name in seen:
                 yield f"const {_kind(let.value)} {let.name} = {let.name}_kept_row[j];"
@@ -207,9 +211,11 @@ def spellings_of(phase: Phase, dialect: Dialect = CPP) -> dict[str, ReducerSpell
     return {f.name: row_reducer(f.function, f.value.dtype, dialect) for f in phase.reductions}
 
 
-def kept_between_passes(kernel: Kernel, order: Schedule, varying: Set[str]) -> tuple[Let, ...]:
-    """Costly values of a point that a later pass over the row needs again."""
-    costly = {let.name for let in kernel.lets if let.name in varying and is_costly(let.value)}
+def kept_between_passes(
+    kernel: Kernel, order: Schedule, varying: Set[str], costs: Callable[[Expression], bool]
+) -> tuple[Let, ...]:
+    """Values of a point that cost much and that a later pass over the row needs again."""
+    costly = {let.name for let in kernel.lets if let.name in varying and costs(let.value)}
     met: set[str] = set()
     again: set[str] = set()
     for phase in order.phases:

@@ -1,0 +1,220 @@
+"""Compute in parts what reads tensors that are joined of parts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from opwright.ir import program as ir
+from opwright.ir.contents import count_reads, loads, reads_of
+from opwright.ir.expressions.expression import Expression, Load, rewrite_children
+from opwright.ir.expressions.integer import ZERO, Integer, symbol, symbols_of
+from opwright.ir.symbols import replace_symbols
+from opwright.passes.buffers.memory import find_in_memory, is_plain
+from opwright.passes.loops.repeated_work import work
+
+_MOST_PARTS = 4  # kernels in the place of one
+_LEAST_EXTENT = 16  # of a part, along the last dimension: rows are not to be shorter than a vector
+_MOST_REPEATED = 8  # work that is rather done twice than stored
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """A buffer that several kernels write, one part after another along one dimension.
+
+    Attributes:
+        buffer: The whole.
+        dimension: Along which the parts lie.
+        parts: The kernels that write them, in order, each over the axes of its own part.
+    """
+
+    buffer: ir.Buffer
+    dimension: int
+    parts: tuple[ir.Kernel, ...]
+
+    @property
+    def begins(self) -> tuple[Integer, ...]:
+        """Where each part begins."""
+        found = [ZERO]
+        for extent in self.extents[:-1]:
+            found.append(found[-1] + extent)
+        return tuple(found)
+
+    @property
+    def extents(self) -> tuple[Integer, ...]:
+        """The size of each part."""
+        return tuple(_axis_at(part, self.dimension).extent for part in self.parts)
+
+
+def split_where_joined(program: ir.Program) -> ir.Program:
+    """Compute an element-wise result part by part where it reads a `cat`, so that this needs no memory.
+
+    Before:  kernel over i0 < h:  c[i0] = -x[i0 + h];   kernel over i0 < h:  c[i0 + h] = x[i0]
+             kernel over i0 < 2*h:  y[i0] = c[i0] * s[i0]
+    After:   kernel over i0 < h:  y[i0] = -x[i0 + h] * s[i0];   kernel over i0 < h:  y[i0 + h] = x[i0] * s[i0 + h]
+
+    This is a rotary embedding. All readers of the joined buffer must be element-wise, and all that read their results,
+    up to buffers that are in memory anyway.
+    """
+    split = _Splitting(program)
+    return split.run() if split.gone else program
+
+
+class _Splitting:
+    """A Program, and what is computed in parts in it.
+
+    Attributes:
+        made: What is computed in parts.
+        gone: Buffers of it that nothing reads any more.
+    """
+
+    def __init__(self, program: ir.Program) -> None:
+        self.program = program
+        self.reads = count_reads(program)
+        self.in_memory = find_in_memory(program)
+        self.readers: dict[str, list[ir.Step]] = {}
+        for step in program.steps:
+            for name in dict.fromkeys(reads_of(step)):
+                self.readers.setdefault(name, []).append(step)
+        found = {joined.buffer.name: joined for joined in _joined_in(program)}
+        self.joined = {name: joined for name, joined in found.items() if name not in program.outputs}
+        self.made: dict[str, _Joined] = {}
+        self.gone: set[str] = set()
+        for name in self.joined:
+            if name not in self.gone and name in self.readers:
+                self._split_readers(name)
+
+    def run(self) -> ir.Program:
+        """The Program with all parts in the places of what is computed in parts."""
+        steps: list[ir.Step] = []
+        for step in self.program.steps:
+            name = step.stores[0].buffer if isinstance(step, ir.Kernel) else ""
+            if name in self.gone:
+                continue
+            is_split = isinstance(step, ir.Kernel) and not self.gone.isdisjoint(reads_of(step))
+            steps += self.made[name].parts if is_split else (step,)
+        return replace(self.program, steps=tuple(steps))
+
+    def _split_readers(self, name: str) -> None:
+        """Split all that is computed from a buffer, or nothing."""
+        names = self._computed_from(name)
+        made = {each: self.joined[each] for each in self.joined if each in names}
+        for step in self.program.steps:
+            if names.isdisjoint(reads_of(step)):
+                continue
+            parts = self._parts(step, made)
+            if parts is None:
+                return
+            made[parts.buffer.name] = parts
+        if all(self._is_cheap(made[each]) for each in names):
+            self.made |= made
+            self.gone |= names
+
+    def _computed_from(self, name: str) -> set[str]:
+        """A joined buffer, those that are read beside it, and all that is computed from them and not in memory."""
+        names, waiting = {name}, [name]
+        while waiting:
+            for step in self.readers.get(waiting.pop(), ()):
+                targets = [each.name for each in ir.targets_of(step) if each.name not in self.in_memory]
+                beside = [each for each in reads_of(step) if each in self.joined]
+                found = {*targets, *beside} - names
+                names |= found
+                waiting += found
+        return names
+
+    def _is_cheap(self, joined: _Joined) -> bool:
+        """Whether its values may be computed wherever they are read."""
+        most = max(work(part.stores[0].value) for part in joined.parts)
+        return self.reads[joined.buffer.name] == 1 or most <= _MOST_REPEATED
+
+    def _parts(self, step: ir.Step, made: Mapping[str, _Joined]) -> _Joined | None:
+        """An element-wise kernel in the parts of what it reads; None if it cannot be split so."""
+        if not isinstance(step, ir.Kernel) or not is_plain(step) or step.lets or step.row_axes:
+            return None
+        (store,) = step.stores
+        read = [(load, made[load.buffer]) for load, _ in loads(step) if load.buffer in made]
+        along = {load.indices[joined.dimension] for load, joined in read}
+        cuts = {(joined.begins, joined.extents) for _, joined in read}
+        axis = next((own.name for own in step.axes if {symbol(own.name)} == along), None)
+        if axis is None or len(cuts) != 1:
+            return None
+        ((begins, extents),) = cuts
+        parts = tuple(
+            self._part(step, axis, number, begin, extent, made)
+            for number, (begin, extent) in enumerate(zip(begins, extents, strict=True))
+        )
+        return _Joined(step.targets[0], store.indices.index(symbol(axis)), parts)
+
+    def _part(
+        self, kernel: ir.Kernel, axis: str, number: int, begin: Integer, extent: Integer, made: Mapping[str, _Joined]
+    ) -> ir.Kernel:
+        (store,) = kernel.stores
+        moved = {axis: symbol(axis) + begin}
+
+        def value(each: Expression) -> Expression:
+            if not isinstance(each, Load):
+                return rewrite_children(each, value)
+            if each.buffer not in made:
+                return replace(each, indices=replace_symbols(each.indices, moved))
+            part = made[each.buffer].parts[number]
+            names = [own.name for own in part.axes]
+            return replace_symbols(part.stores[0].value, dict(zip(names, each.indices, strict=True)))
+
+        return replace(
+            kernel,
+            name=f"{kernel.name}_{number}",
+            targets=kernel.targets if number == 0 else (),
+            axes=tuple(replace(own, extent=extent) if own.name == axis else own for own in kernel.axes),
+            stores=(replace(store, indices=replace_symbols(store.indices, moved), value=value(store.value)),),
+        )
+
+
+def _joined_in(program: ir.Program) -> Iterable[_Joined]:
+    """The buffers that are written part by part."""
+    writers: dict[str, list[ir.Kernel]] = {}
+    counted = Counter(store.buffer for s in program.steps if isinstance(s, ir.Kernel) for store in s.stores)
+    for step in program.steps:
+        if isinstance(step, ir.Kernel) and _is_block(step):
+            writers.setdefault(step.stores[0].buffer, []).append(step)
+    buffers = ir.buffers_of(program)
+    for name, kernels in writers.items():
+        if 1 < len(kernels) <= _MOST_PARTS and len(kernels) == counted[name]:
+            joined = _joined(buffers[name], kernels)
+            if joined is not None:
+                yield joined
+
+
+def _is_block(kernel: ir.Kernel) -> bool:
+    """Whether a kernel writes a block of a buffer, element by element."""
+    if len(kernel.stores) != 1 or kernel.lets or kernel.row_axes or kernel.stores[0].reduction is not None:
+        return False
+    return [axis.name for axis in kernel.axes] == [f"i{d}" for d in range(len(kernel.stores[0].indices))]
+
+
+def _joined(buffer: ir.Buffer, kernels: Sequence[ir.Kernel]) -> _Joined | None:
+    """Kernels that fill a buffer along one dimension, one after another; None if they are others."""
+    offsets = [[index - symbol(f"i{d}") for d, index in enumerate(kernel.stores[0].indices)] for kernel in kernels]
+    moved = {d for some in offsets for d, offset in enumerate(some) if offset != ZERO}
+    if len(moved) != 1:
+        return None
+    (dimension,) = moved
+    made = _Joined(buffer, dimension, tuple(kernels))
+    end = made.begins[-1] + made.extents[-1]
+    fills = [some[dimension] for some in offsets] == list(made.begins) and end == buffer.shape[dimension]
+    others = all(
+        axis.extent == size
+        for kernel in kernels
+        for d, (axis, size) in enumerate(zip(kernel.axes, buffer.shape, strict=True))
+        if d != dimension
+    )
+    is_wide = dimension < len(buffer.shape) - 1 or all(
+        extent.constant is None or extent.constant >= _LEAST_EXTENT for extent in made.extents
+    )
+    return made if fills and others and is_wide else None
+
+
+def _axis_at(kernel: ir.Kernel, dimension: int) -> ir.Axis:
+    """The axis along which a part lies in its buffer."""
+    names = symbols_of(kernel.stores[0].indices[dimension])
+    return next(axis for axis in kernel.axes if axis.name in names)

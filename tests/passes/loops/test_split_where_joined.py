@@ -1,0 +1,103 @@
+"""What reads a `cat` is computed in its parts, and the meaning stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from opwright.ir.program import Kernel
+from opwright.ir.verifier import verify
+from opwright.passes.loops.fuse import fuse
+from opwright.passes.loops.split_where_joined import split_where_joined
+from tests.derived import lowered_joint, run, specs_of
+from tests.passes.programs import lowered_from, steps, text
+
+HEADS, TABLE, WIDE = torch.zeros(3, 4, 32), torch.zeros(4, 32), torch.zeros(6, 40)
+
+
+def rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat((-second, first), dim=-1) * sin
+
+
+def test_listing() -> None:
+    program = lowered_from(lambda x, y: torch.cat((x, -y), 0) * 2 + 1, WIDE, torch.zeros(2, 40))
+    assert steps(split_where_joined(program)) == text(
+        """
+        kernel neg_y over i0 < y_size_0, i1 < x_size_1
+          new neg_y: float32[y_size_0, x_size_1]
+          neg_y[i0, i1] = -y[i0, i1]
+        kernel output_0_0 over i0 < x_size_0, i1 < x_size_1
+          new output_0: float32[x_size_0 + y_size_0, x_size_1]
+          output_0[i0, i1] = x[i0, i1] * 2.0 + 1.0
+        kernel output_0_1 over i0 < y_size_0, i1 < x_size_1
+          output_0[i0 + x_size_0, i1] = neg_y[i0, i1] * 2.0 + 1.0
+        """
+    )
+
+
+# How many kernels the forward pass is, and how many without the pass.
+MEANINGS: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...], int, int]] = {
+    "a rotary embedding": (rotary, (HEADS, TABLE, TABLE), 2, 3),
+    "two joined alike": (
+        lambda x, y: torch.cat((x, y), 1).sin() * torch.cat((-x, y.exp()), 1),
+        (HEADS, torch.zeros(3, 2, 32)),
+        2,
+        3,
+    ),
+    "joined twice, in two ways": (lambda x, y: torch.cat((x, y), 0) * torch.cat((y, x), 1).sum(), (WIDE, WIDE), 3, 3),
+    "joined of unlike parts": (
+        lambda x, y: torch.cat((x, y), 0) * torch.cat((y, x), 0),
+        (WIDE, torch.zeros(2, 40)),
+        4,
+        4,
+    ),
+    "an output itself": (lambda x, y: (c := torch.cat((x, y), 0), c * 2), (WIDE, WIDE), 3, 3),
+    "reduced": (lambda x, y: torch.softmax(torch.cat((x, y), -1) * 2, -1), (WIDE, WIDE), 3, 3),
+    "read by the library": (lambda x, y: torch.cat((x, y), 0) @ x.mT, (WIDE, WIDE), 2, 2),
+    "read in another order": (lambda x, y: torch.cat((x, y), 0)[1:] * 2, (WIDE, WIDE), 3, 3),
+    "read twice": (lambda x, y: (c := torch.cat((x.tanh(), y), 0)) * c.sin(), (WIDE, WIDE), 2, 3),
+    "parts shorter than a vector": (lambda x, y: torch.stack((x, y), -1) * 2, (WIDE, WIDE), 2, 2),
+    "across broadcast axes": (lambda x, y: torch.cat((x, y), -1) * torch.ones(5, 1, 1), (WIDE, WIDE), 2, 3),
+    "a way around": (
+        lambda x, y: ((c := torch.cat((x, y), 0)) * (c * 2 + 1).sin() + 1).exp() * c,
+        (WIDE, torch.zeros(2, 40)),
+        2,
+        3,
+    ),
+    "an output that is read again": (
+        lambda x, y: ((c := torch.cat((x, y), 0) * 2), torch.cat((y, x), 0) + c),
+        (WIDE, torch.zeros(2, 40)),
+        4,
+        5,
+    ),
+    "gated": (lambda x, y: functional.silu(torch.cat((x, y), -1)), (WIDE, WIDE), 2, 3),
+}
+
+
+@pytest.mark.parametrize("name", MEANINGS)
+def test_the_meaning_stays(name: str) -> None:
+    """Forward and backward, with the sizes of the trace and with others."""
+    function, tensors, kernels, before = MEANINGS[name]
+    forward = lowered_from(function, *tensors)
+    made = fuse(split_where_joined(forward))
+    verify(made)
+    assert sum(isinstance(step, Kernel) for step in made.steps) == kernels
+    assert sum(isinstance(step, Kernel) for step in fuse(forward).steps) == before
+    given = [torch.randn_like(each).requires_grad_() for each in tensors]
+    _, program = lowered_joint(function, specs_of("xyz"[: len(given)], given))
+    split = split_where_joined(program)
+    verify(split)
+    for scale in (1, 2):
+        inputs = [torch.randn(*(size * scale for size in each.shape)) for each in tensors]
+        results = function(*inputs)
+        results = results if isinstance(results, tuple) else (results,)
+        all_given = [*inputs, *(torch.randn_like(each) for each in results)]
+        for improved in (split, fuse(split)):
+            for left, right in zip(run(program, all_given), run(improved, all_given), strict=True):
+                torch.testing.assert_close(left, right, rtol=0, atol=0)
