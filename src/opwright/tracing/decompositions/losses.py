@@ -64,7 +64,8 @@ def _nll_loss_backward(
 
 
 def _binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = _MEAN) -> Tensor:
-    aten._assert_async.msg(torch.all((x >= 0) & (x <= 1)), "a probability is out of bounds")
+    for given in (x, target):
+        aten._assert_async.msg(torch.all((given >= 0) & (given <= 1)), "a probability is out of bounds")
     loss: Tensor = core_decompositions()[aten.binary_cross_entropy.default](x, target, weight, reduction)
     return loss
 
