@@ -1,8 +1,9 @@
-"""Losses say NaN where eager does, in their gradients too."""
+"""Losses are those of eager where torch's decompositions are not."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 import opwright
+from opwright.api.operator import Operator
 
 
 @opwright.operator
@@ -40,3 +42,16 @@ def test_gradients_are_not_numbers_where_those_of_eager_are_not(
         found.append(torch.autograd.grad(function(*leaves), leaves))
     assert operator.last_rung == "cpp"
     torch.testing.assert_close(*found, equal_nan=True)
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("loss", [functional.multilabel_margin_loss, torch._C._nn.multilabel_margin_loss])
+def test_classes_end_at_the_first_that_is_none(loss: Callable[[Tensor, Tensor], Tensor]) -> None:
+    operator = Operator(lambda x, y: loss(x * 2, y) * 2, name="tests::of_several_classes")
+    x, y = torch.randn(2, 4, generator=torch.Generator().manual_seed(0)), torch.tensor([[0, 1, -1, 2], [3, -1, -1, 2]])
+    found = []
+    for function in (operator, operator.reference):
+        leaf = x.clone().requires_grad_()
+        result = function(leaf, y)
+        found.append((function(x, y), result.detach(), *torch.autograd.grad(result.sum(), leaf)))
+    torch.testing.assert_close(*found)
