@@ -130,9 +130,22 @@ def batched_backward(function):
     return torch.autograd.grad(function(x), x, torch.eye(3), is_grads_batched=True)
 
 
+def batched_backward_differentiated(function):
+    x = random(3)
+    rows = torch.autograd.grad(function(x), x, torch.eye(3), is_grads_batched=True, create_graph=True)[0]
+    return rows, torch.autograd.grad(rows.sin().sum(), x) if rows.requires_grad else ()
+
+
+def vectorized_hessian_differentiated(function):
+    x = random(3)
+    found = torch.autograd.functional.hessian(lambda t: function(t).sum(), x, create_graph=True, vectorize=True)
+    return found, torch.autograd.grad(found.sin().sum(), x) if found.requires_grad else ()
+
+
 SCENARIOS = [
     accumulated, through_a_retained_non_leaf, twice_over_a_retained_graph, detached, vector_jacobian_product, hessian,
     hooked, checkpointed, with_saved_tensors_hooks, in_anomaly_mode, output_modified_in_place, batched_backward,
+    batched_backward_differentiated, vectorized_hessian_differentiated,
 ]  # fmt: skip
 
 

@@ -20,11 +20,16 @@ def cross_entropy(x: Tensor) -> Tensor:
     return functional.binary_cross_entropy(x, torch.full_like(x, 0.25))
 
 
+def cross_entropy_of_targets(y: Tensor) -> Tensor:
+    return functional.binary_cross_entropy(torch.full_like(y, 0.25), y)
+
+
 @pytest.mark.parametrize(
     ("function", "right", "wrong"),
     [
         (one_hot, [0, 2, 1], [[0, 3, 1], [0, -1, 1]]),
         (cross_entropy, [0.25, 0.0, 1.0], [[0.25, 1.5, 0.5], [-0.5, 0.5, 0.5], [0.5, float("nan"), 0.5]]),
+        (cross_entropy_of_targets, [0.25, 0.0, 1.0], [[0.25, 1.5, 0.5], [-0.5, 0.5, 0.5], [0.5, float("nan"), 0.5]]),
     ],
 )
 def test_values_are_refused_as_in_torch(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from opwright.api.operator import Operator
 from opwright.errors import NoKernel
@@ -66,3 +67,25 @@ def test_results_of_mixed_dtypes_are_those_of_torchs_kernels(half: torch.dtype) 
     alike = torch.tensor([1.5, 200.0]), torch.tensor([2, 9])
     assert torch.equal(operator(*alike), reference(*alike))
     assert operator.last_rung == "cpp"
+
+
+NORMS: dict[str, Callable[[Tensor], Tensor]] = {
+    "layer": lambda x: functional.layer_norm(x, (4,)),
+    "group": lambda x: functional.group_norm(x, 3),
+    "batch": lambda x: functional.batch_norm(x, None, None, training=True),
+}
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("dtype", [torch.int64, torch.complex64])
+@pytest.mark.parametrize("norm", NORMS)
+def test_norms_of_other_numbers_than_those_of_floating_point_raise(norm: str, dtype: torch.dtype) -> None:
+    def reference(x: Tensor) -> Tensor:
+        return NORMS[norm](x * 2) + 1
+
+    given = torch.arange(24).reshape(2, 3, 4).to(dtype)
+    with pytest.raises((RuntimeError, NotImplementedError)) as expected:
+        reference(given)
+    with pytest.raises(type(expected.value)) as raised:
+        Operator(reference, name="tests::norm_of_others")(given)
+    assert str(raised.value) == str(expected.value)

@@ -167,7 +167,9 @@ class Server(RemembersRung):
 
     def _are_plain(self, latest: Variants, args: tuple[Any, ...]) -> bool:
         """Whether Python can run what is at hand without looking further: for tensors, and giving tensors."""
-        return self._only_tensors and len(args) == self._arity and latest.is_at_hand and are_plain(args)
+        if not (self._only_tensors and len(args) == self._arity and latest.is_at_hand and are_plain(args)):
+            return False
+        return not are_transformed(args)
 
     def serve_below_autograd(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Serve a call without recording gradients, even if its tensors require them."""

@@ -32,8 +32,16 @@ from opwright.tracing.torch_hooks import functorch
 
 
 def are_transformed(args: Sequence[Any]) -> bool:
-    """Whether a function transform is active, or an argument is a dual tensor."""
-    return functorch.are_active() or (functorch.is_forward_mode() and any(map(functorch.is_dual, args)))
+    """Whether a function transform is active, or an argument is a dual tensor.
+
+    Or in a batch of the legacy `vmap` where gradients are recorded, which that does inside of the batch: there a kernel
+    would record nothing.
+    """
+    if functorch.are_active():
+        return True
+    if functorch.is_forward_mode():
+        return any(map(functorch.is_dual, args))
+    return torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and functorch.is_in_old_batch(a) for a in args)
 
 
 def _cannot_record() -> bool:

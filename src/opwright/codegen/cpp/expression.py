@@ -30,6 +30,9 @@ CPP_TYPES = {
 TORCH_TYPES = {dtype: dtype.value for dtype in DType} | {DType.BOOL: "boolean"}
 # Types that C++ promotes to int, so that results must be converted back.
 _SMALL_INTEGERS = (DType.UINT8, DType.INT8, DType.INT16)
+# What numbers are converted to on their way to an integer, as torch does; to small ones it is undefined in C++.
+_CONVERTED_BY = {DType.UINT8: DType.INT64, DType.INT8: DType.INT32, DType.INT16: DType.INT32}
+_CONVERTED_BY |= {dtype: dtype for dtype in (DType.INT32, DType.INT64)}
 
 # How tightly an operator binds, loosest first; a call binds tightest.
 _CONDITIONAL, _OR, _XOR, _AND, _EQUALITY, _RELATION, _SUM, _PRODUCT, _PREFIX, _CALL = range(10)
@@ -192,8 +195,10 @@ def _spell_cast(operand: Expression, dtype: DType, dialect: Dialect) -> tuple[st
         return f"{'to_float' if operand.dtype.is_half else f'to_{dtype.value}'}({text})", _CALL
     if operand.dtype.is_complex and not dtype.is_complex:
         text = f"real({text})"
-    if operand.dtype.real.is_floating and dtype in _SMALL_INTEGERS:  # as torch does; undefined in C++
-        text = f"static_cast<{'int64_t' if dtype is DType.UINT8 else 'int32_t'}>({text})"
+    if operand.dtype.real.is_floating and dtype in _CONVERTED_BY:
+        text = f"truncated<{CPP_TYPES[_CONVERTED_BY[dtype]]}>({text})"
+        if _CONVERTED_BY[dtype] is dtype:
+            return text, _CALL
     return f"static_cast<{CPP_TYPES[dtype]}>({text})", _CALL
 
 

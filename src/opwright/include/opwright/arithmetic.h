@@ -29,6 +29,18 @@ OPWRIGHT_INLINE T from_zero(T x) {
   return T(0) - x;
 }
 
+/// A number without what is behind the point, as an integer. Where that is converted back, GCC makes trunc(x) of both,
+/// which is -0 where the integer is 0, and goes on beyond the last integer.
+template <class Integer, class T>
+OPWRIGHT_INLINE Integer truncated(T x) {
+#if defined(__has_builtin) && !defined(__CUDACC__)
+#if __has_builtin(__builtin_assoc_barrier)
+  return __builtin_assoc_barrier(static_cast<Integer>(x));
+#endif
+#endif
+  return static_cast<Integer>(x);
+}
+
 /// torch.sign: -1, 0 or 1; 0 for NaN.
 template <class T>
 OPWRIGHT_INLINE T sign(T x) {

@@ -52,6 +52,10 @@ class ComposedUnderTransforms(Composed):
             return _linear(*args, **(kwargs or {}))
         if func is functional.one_hot:
             return _one_hot(*args, **(kwargs or {}))
+        if func in _DECOMPOSED_WRONGLY:
+            raise NoKernel(
+                f"in a trace, torch computes {func.__name__} wrongly", hint="keep it outside of the operator"
+            )
         if not functorch.are_active():
             return func(*args, **(kwargs or {}))
         return super().__torch_function__(func, types, args, kwargs)
@@ -228,4 +232,6 @@ _COMPOSED: Mapping[Callable[..., Any], Callable[..., Tensor]] = {
     functional.instance_norm: _instance_norm,
     torch.instance_norm: _in_torchs_order(_instance_norm),
 }
+# It counts places behind the last class. Where gradients are recorded, this is before our own decompositions are asked.
+_DECOMPOSED_WRONGLY = frozenset({functional.multilabel_margin_loss, torch._C._nn.multilabel_margin_loss})
 _WITHOUT_TANGENTS = frozenset({torch.det, torch.linalg.det, torch.Tensor.det})

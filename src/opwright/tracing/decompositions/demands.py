@@ -203,6 +203,7 @@ def _batch_norm(
 
 
 def _demand_dtypes(x: Tensor, *parameters: Tensor | None) -> None:
+    _demand(x.dtype.is_floating_point, "a norm of numbers that are not of floating point")
     _demand(are_taken_together(x, *parameters), "a norm of mixed dtypes")
 
 

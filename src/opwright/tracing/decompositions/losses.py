@@ -64,13 +64,23 @@ def _nll_loss_backward(
 
 
 def _binary_cross_entropy(x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = _MEAN) -> Tensor:
-    aten._assert_async.msg(torch.all((x >= 0) & (x <= 1)), "a probability is out of bounds")
+    for given in (x, target):
+        aten._assert_async.msg(torch.all((given >= 0) & (given <= 1)), "a probability is out of bounds")
     loss: Tensor = core_decompositions()[aten.binary_cross_entropy.default](x, target, weight, reduction)
     return loss
+
+
+def _smooth_l1_loss_backward(gradient: Tensor, x: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
+    """In torch's decomposition the gradient of NaN is zero, the sign of NaN; in its kernel it is NaN."""
+    share = gradient / x.numel() if reduction == _MEAN else gradient
+    difference = x - target
+    inside = torch.where(difference >= beta, share, share * difference / beta)
+    return torch.where(difference <= -beta, -share, inside)
 
 
 LOSSES: Mapping[OpOverload, Callable[..., Any]] = {
     aten.nll_loss_forward.default: _nll_loss_forward,
     aten.nll_loss_backward.default: _nll_loss_backward,
     aten.binary_cross_entropy.default: _binary_cross_entropy,
+    aten.smooth_l1_loss_backward.default: _smooth_l1_loss_backward,
 }
