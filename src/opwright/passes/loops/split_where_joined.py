@@ -105,7 +105,7 @@ class _Splitting:
             if names.isdisjoint(reads_of(step)):
                 continue
             parts = self._parts(step, made)
-            if parts is None:
+            if parts is None or parts.buffer.name in self.made:
                 return
             made[parts.buffer.name] = parts
         if all(self._is_cheap(made[each]) for each in names):
