@@ -23,6 +23,7 @@ CHAINS: dict[str, tuple[Callable[..., Tensor], int]] = {
     "read again": (lambda x, y: (e := torch.exp(x)) * torch.log1p(e) * torch.where(y > 0, e, y), 1),
     "a factor of the row": (lambda x, y: torch.log1p(torch.exp(x * y[:, :1])) + y[:, :1], 1),
     "a factor of all": (lambda x, y: torch.log1p(torch.exp(x * y[0, 0])), 1),
+    "a function of the row beside them": (lambda x, y: torch.log1p(torch.exp(x)) * torch.exp(y[:, :1]), 1),
     "a softmax of them": (lambda x, y: torch.softmax(torch.log1p(torch.exp(x)), -1), 0),
     "summed after a maximum": (lambda x, y: torch.log1p(torch.exp(x - x.amax(-1, keepdim=True))).sum(-1), 0),
     "masked": (lambda x, y: torch.where(y[:, :1] > 0, torch.log1p(torch.exp(x)), x), 1),

@@ -76,6 +76,19 @@ MEANINGS: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...], int, int]] = {
         4,
         5,
     ),
+    "beside one that is joined along another dimension": (
+        lambda x, y, z: (torch.cat((x, y), 0) + 1) * (torch.cat((z, -z), 1) + 1),
+        (WIDE, torch.zeros(2, 40), torch.zeros(8, 20)),
+        4,
+        4,
+    ),
+    "joined again": (
+        lambda x, y: torch.cat((torch.cat((x, y), 0) * 2, y), 0) + 1,
+        (WIDE, torch.zeros(2, 40)),
+        4,
+        5,
+    ),
+    "slices of slices": (lambda x, y: (2 * x[:-1])[:-1] * y[:1], (WIDE, torch.zeros(2, 40)), 1, 1),
     "gated": (lambda x, y: functional.silu(torch.cat((x, y), -1)), (WIDE, WIDE), 2, 3),
 }
 

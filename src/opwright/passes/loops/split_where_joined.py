@@ -73,6 +73,7 @@ class _Splitting:
         self.program = program
         self.reads = count_reads(program)
         self.in_memory = find_in_memory(program)
+        self.stores = _count_stores(program)
         self.readers: dict[str, list[ir.Step]] = {}
         for step in program.steps:
             for name in dict.fromkeys(reads_of(step)):
@@ -104,7 +105,7 @@ class _Splitting:
             if names.isdisjoint(reads_of(step)):
                 continue
             parts = self._parts(step, made)
-            if parts is None:
+            if parts is None or parts.buffer.name in self.made:
                 return
             made[parts.buffer.name] = parts
         if all(self._is_cheap(made[each]) for each in names):
@@ -133,6 +134,8 @@ class _Splitting:
         if not isinstance(step, ir.Kernel) or not is_plain(step) or step.lets or step.row_axes:
             return None
         (store,) = step.stores
+        if self.stores[store.buffer] > 1:
+            return None  # a part itself
         read = [(load, made[load.buffer]) for load, _ in loads(step) if load.buffer in made]
         along = {load.indices[joined.dimension] for load, joined in read}
         cuts = {(joined.begins, joined.extents) for _, joined in read}
@@ -173,7 +176,7 @@ class _Splitting:
 def _joined_in(program: ir.Program) -> Iterable[_Joined]:
     """The buffers that are written part by part."""
     writers: dict[str, list[ir.Kernel]] = {}
-    counted = Counter(store.buffer for s in program.steps if isinstance(s, ir.Kernel) for store in s.stores)
+    counted = _count_stores(program)
     for step in program.steps:
         if isinstance(step, ir.Kernel) and _is_block(step):
             writers.setdefault(step.stores[0].buffer, []).append(step)
@@ -183,6 +186,11 @@ def _joined_in(program: ir.Program) -> Iterable[_Joined]:
             joined = _joined(buffers[name], kernels)
             if joined is not None:
                 yield joined
+
+
+def _count_stores(program: ir.Program) -> Counter[str]:
+    """How many stores there are to each buffer."""
+    return Counter(store.buffer for s in program.steps if isinstance(s, ir.Kernel) for store in s.stores)
 
 
 def _is_block(kernel: ir.Kernel) -> bool:

@@ -82,7 +82,7 @@ def stages_of(kernel: Kernel, lets: Sequence[Let], results: Sequence[Expression]
         results: What comes of it.
     """
     depths = _depths(kernel)
-    functions = {let.name: depths[let.name] for let in lets if _is_own(let.value)}
+    functions = {let.name: depths[let.name] for let in lets if _is_own(let.value) and depths[let.name]}
     if not functions or not _is_chain([*(let.value for let in lets), *results], depths):
         return (Stage((), tuple(lets), ()),)
     stages = []
