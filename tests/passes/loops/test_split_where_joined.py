@@ -88,6 +88,12 @@ MEANINGS: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...], int, int]] = {
         4,
         5,
     ),
+    "parts of one element": (
+        lambda x: ((v := x >= torch.cat((x, x), 0)).any(-1), v == v),
+        (torch.zeros(1, 3, 3),),
+        2,
+        3,
+    ),
     "slices of slices": (lambda x, y: (2 * x[:-1])[:-1] * y[:1], (WIDE, torch.zeros(2, 40)), 1, 1),
     "gated": (lambda x, y: functional.silu(torch.cat((x, y), -1)), (WIDE, WIDE), 2, 3),
 }

@@ -161,8 +161,7 @@ class _Splitting:
             if each.buffer not in made:
                 return replace(each, indices=replace_symbols(each.indices, moved))
             part = made[each.buffer].parts[number]
-            names = [own.name for own in part.axes]
-            return replace_symbols(part.stores[0].value, dict(zip(names, each.indices, strict=True)))
+            return replace_symbols(part.stores[0].value, _at(part, each.indices))
 
         return replace(
             kernel,
@@ -220,6 +219,13 @@ def _joined(buffer: ir.Buffer, kernels: Sequence[ir.Kernel]) -> _Joined | None:
         extent.constant is None or extent.constant >= _LEAST_EXTENT for extent in made.extents
     )
     return made if fills and others and is_wide else None
+
+
+def _at(part: ir.Kernel, indices: Sequence[Integer]) -> Mapping[str, Integer]:
+    """The axes of a part at a place of it; along dimensions of one element, it may have none."""
+    axes = {axis.name for axis in part.axes}
+    along = zip(part.stores[0].indices, indices, strict=True)
+    return {name: place for index, place in along for name in symbols_of(index) if name in axes}
 
 
 def _axis_at(kernel: ir.Kernel, dimension: int) -> ir.Axis:
