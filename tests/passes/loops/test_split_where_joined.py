@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+import opwright
 from opwright.ir.program import Kernel
 from opwright.ir.verifier import verify
 from opwright.passes.loops.fuse import fuse
@@ -88,12 +89,6 @@ MEANINGS: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...], int, int]] = {
         4,
         5,
     ),
-    "parts of one element": (
-        lambda x: ((v := x >= torch.cat((x, x), 0)).any(-1), v == v),
-        (torch.zeros(1, 3, 3),),
-        2,
-        3,
-    ),
     "slices of slices": (lambda x, y: (2 * x[:-1])[:-1] * y[:1], (WIDE, torch.zeros(2, 40)), 1, 1),
     "gated": (lambda x, y: functional.silu(torch.cat((x, y), -1)), (WIDE, WIDE), 2, 3),
 }
@@ -120,3 +115,18 @@ def test_the_meaning_stays(name: str) -> None:
         for improved in (split, fuse(split)):
             for left, right in zip(run(program, all_given), run(improved, all_given), strict=True):
                 torch.testing.assert_close(left, right, rtol=0, atol=0)
+
+
+@opwright.operator
+def beside_parts_of_one_element(x: Tensor) -> tuple[Tensor, Tensor]:
+    larger = x >= torch.cat([x, x], dim=0)
+    return larger.any(-1), (larger == larger).all(-1, keepdim=True)
+
+
+def test_parts_of_one_element_have_no_axis_along_them() -> None:
+    x = torch.randn(1, 3, 3)
+    for mine, right in zip(
+        beside_parts_of_one_element(x), ((x >= x).expand(2, 3, 3).any(-1), torch.ones(2, 3, 1)), strict=True
+    ):
+        assert torch.equal(mine, right.bool())
+    assert beside_parts_of_one_element.last_rung == "cpp"
