@@ -123,7 +123,14 @@ FAULTS = (
         "nn",
     ),
     Planted("optim/first_values.py", " and MASTER not in state:", ":", "optim"),
-    Planted("optim/factor.py", "norm * unscaled + _SMALL", "norm + _SMALL", "optim"),
+    Planted("optim/factor.py", "norm = scaled(norm, unscaled)", "pass", "optim"),
+    Planted("optim/serving/skips.py", "step -= 1", "pass", "optim/test_distant_factor.py"),
+    Planted(
+        "include/opwright/cuda/table.h",
+        "if (table.skip != nullptr && *table.skip != 0) return;",
+        "",
+        "optim/test_distant_factor.py",
+    ),
     Planted(
         "tensors/covering/compare.py",
         "own is not expected and own != expected",
