@@ -68,12 +68,10 @@ def factor_of(
         most: The largest norm; None for any.
         scale: By what a GradScaler has multiplied them; None for nothing.
     """
-    unscaled = None if scale is None else _double(scale.detach().reshape(())).reciprocal()
+    unscaled = None if scale is None else _with_doubles(scale.detach().reshape(())).double().reciprocal()
     if most is None:
         return None if unscaled is None else Factor(unscaled)
-    norm = _norm([grad.coalesce() if grad.is_sparse else grad for grad in gradients()])
-    if norm.device.type not in _WITH_DOUBLES:
-        norm = norm.cpu()
+    norm = _with_doubles(_norm([grad.coalesce() if grad.is_sparse else grad for grad in gradients()]))
     if unscaled is not None:
         unscaled = sent(unscaled, norm.device)
         norm = scaled(norm, unscaled)
@@ -86,9 +84,9 @@ def sent(number: torch.Tensor, device: torch.device, dtype: torch.dtype | None =
     return number.to(device, dtype or number.dtype, non_blocking=device.type != "cpu")
 
 
-def _double(number: torch.Tensor) -> torch.Tensor:
-    """As a float64; with the processor where the device has none, as those of Apple."""
-    return (number if number.device.type in _WITH_DOUBLES else number.cpu()).double()
+def _with_doubles(number: torch.Tensor) -> torch.Tensor:
+    """A number where it may become a float64: on the processor, if its device has none, as those of Apple."""
+    return number if number.device.type in _WITH_DOUBLES else number.cpu()
 
 
 def scaled(value: torch.Tensor, factor: Any) -> torch.Tensor:
