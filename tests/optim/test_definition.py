@@ -13,7 +13,6 @@ import torch
 
 import opwright
 from opwright.errors import UpdateRefused
-from opwright.optim.serving.kernels import TableVariant
 from opwright.optim.serving.variants import MOST_VARIANTS
 from tests.optim.trained import assert_same, parameters, train
 
@@ -219,7 +218,7 @@ def test_updates_that_reduce_run_as_one_kernel_for_all_parameters(dtype: torch.d
         torch.testing.assert_close(param.detach().double(), other.detach(), rtol=tolerance, atol=tolerance)
     kinds = [variants for kind, variants in Standardized.variants.all() if kind.param is dtype]
     assert kinds
-    assert all(isinstance(variant, TableVariant) for variants in kinds for variant in variants)
+    assert all(not variant.one_by_one for variants in kinds for variant in variants)
 
 
 def test_sums_over_a_tensor_do_not_depend_on_threads() -> None:

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import opwright
-from opwright.optim.serving.kernels import TableVariant
 from opwright.toolchain.modules import module_of_text
 from tests.optim.test_cuda import on_host
 from tests.optim.trained import parameters
@@ -60,7 +59,7 @@ def test_updates_are_their_definitions(seed: int) -> None:
             torch.testing.assert_close(
                 param.detach().double(), right, rtol=1e-4, atol=1e-4, msg=lambda m: f"{text}\n{m}"
             )
-        assert all(isinstance(v, TableVariant) for _, found in cls.variants.all() for v in found), text
+        assert all(not v.one_by_one for _, found in cls.variants.all() for v in found), text
 
 
 def test_the_comparison_sees_another_reduction() -> None:

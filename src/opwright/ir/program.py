@@ -41,12 +41,21 @@ from opwright.ir.expressions.integer import Condition, Integer, integer, substit
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A tensor inside a Program; `spoken` if its name is a variable of the reference."""
+    """A tensor inside a Program.
+
+    Attributes:
+        name: Of the tensor.
+        dtype: Of its elements.
+        shape: Its sizes.
+        spoken: Whether the name is a variable of the reference.
+        by_value: Of an input without dimensions: whether callers pass its element, not a tensor; kernels alone read it.
+    """
 
     name: str
     dtype: DType
     shape: tuple[Integer, ...]
     spoken: bool = False
+    by_value: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,15 @@ Numbers are given at run time, whatever is computed of them: the kernel itself t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
-from opwright.codegen.cpp.program import emit_program
+from opwright.codegen.cpp.table.each import UpdatedEach, emit_each
 from opwright.codegen.cpp.table.emit import TableSource, emit_table
 from opwright.codegen.cpp.table.writer import Updated
 from opwright.codegen.cuda.table import emit_cuda_table
+from opwright.codegen.cuda.table_each import emit_cuda_each
 from opwright.codegen.formula import formula_comment
 from opwright.codegen.header import Origin, built_header
 from opwright.derivation.rounding import rounded_in_registers
@@ -21,6 +22,7 @@ from opwright.ir.program import Program
 from opwright.lowering.lower import lower
 from opwright.operators.names import named_inputs
 from opwright.operators.refusals import refuse_here
+from opwright.passes.buffers.numbers_apart import numbers_apart
 from opwright.passes.order import optimize
 from opwright.toolchain.source import Source
 from opwright.tracing.guarded import guarded
@@ -36,12 +38,12 @@ class Update:
     """An update as a Program.
 
     Attributes:
-        program: Its last output says whether the others are valid for the numbers.
+        lowered: As it was lowered. Its last output says whether the others are valid for the numbers.
         numbers: The names of its inputs that are numbers.
         replaced: For each output but the last, the argument that it replaces.
     """
 
-    program: Program
+    lowered: Program
     numbers: tuple[str, ...]
     replaced: tuple[str, ...]
 
@@ -80,7 +82,7 @@ def _derived(reference: Callable[..., Any], specs: Sequence[ArgumentSpec], resul
                 made[position] = replaced
     outputs = [(f"new_{made[p]}" if p in made else "holds", node) for p, node in enumerate(graph.outputs)]
     rounded = rounded_in_registers(graph)
-    program = optimize(lower(graph, name, named_inputs(graph), outputs, graph.guards, rounded=rounded), "cpp")
+    program = lower(graph, name, named_inputs(graph), outputs, graph.guards, rounded=rounded)
     numbers = tuple(spec.name for spec in specs if isinstance(spec, NumberSpec))
     return Update(program, numbers, tuple(made[position] for position in range(len(made))))
 
@@ -97,7 +99,7 @@ def table_source(update: Update, step: str, origin: Origin | None, *, whole: boo
     Raises:
         NotElementwise: If it is no update element by element.
     """
-    header = built_header(update.program.name, origin, "cpp")
+    header = built_header(update.lowered.name, origin, "cpp")
     return emit_table(_updated(update, step, whole), formulas=formula_comment, header=header)
 
 
@@ -114,17 +116,45 @@ def cuda_table_source(
         distant: Its arguments without dimensions that are on the GPU.
     """
     updated = replace(_updated(update, step, whole), distant=tuple(distant))
-    header = built_header(update.program.name, origin, "cuda")
+    header = built_header(update.lowered.name, origin, "cuda")
     emitted = emit_cuda_table(updated, formulas=formula_comment, header=header)
     return Source(emitted.name, emitted.host, emitted.device), updated
 
 
 def _updated(update: Update, step: str, whole: bool) -> Updated:
     numbers = tuple(name for name in update.numbers if name != step)
-    return Updated(update.program, numbers, step, update.replaced, whole)
+    return Updated(optimize(update.lowered, "cpp"), numbers, step, update.replaced, whole)
 
 
-def tensor_source(update: Update, origin: Origin | None) -> Source:
-    """The update of one tensor, whatever it does: a launcher that returns new tensors."""
-    emitted = emit_program(update.program, formula_comment, built_header(update.program.name, origin, "cpp"))
-    return Source(emitted.name, emitted.text)
+def each_source(update: Update, step: str, scalars: Collection[str], origin: Origin | None) -> TableSource:
+    """The update of many tensors by one function, which runs kernels for each of them, whatever these do.
+
+    Args:
+        update: The update.
+        step: The number that counts the steps of a tensor.
+        scalars: The states without dimensions that the processor keeps.
+        origin: Where it is defined.
+
+    Raises:
+        NoKernel: If it does something that kernels cannot do.
+    """
+    header = built_header(update.lowered.name, origin, "cpp")
+    return emit_each(_updated_each(update, step, scalars, "cpp"), formulas=formula_comment, header=header)
+
+
+def cuda_each_source(
+    update: Update, step: str, scalars: Collection[str], origin: Origin | None
+) -> tuple[Source, UpdatedEach]:
+    """The same for tensors on a GPU, with what its table has."""
+    updated = _updated_each(update, step, scalars, "cuda")
+    header = built_header(update.lowered.name, origin, "cuda")
+    emitted = emit_cuda_each(updated, formulas=formula_comment, header=header)
+    return Source(emitted.name, emitted.host, emitted.device), updated
+
+
+def _updated_each(update: Update, step: str, scalars: Collection[str], backend: Literal["cpp", "cuda"]) -> UpdatedEach:
+    apart = numbers_apart(update.lowered, {*update.numbers, *scalars})
+    *results, valid = update.lowered.outputs
+    row = tuple(name for name in update.numbers if name != step)
+    numbers, rest = optimize(apart.numbers, "cpp"), optimize(apart.rest, backend)
+    return UpdatedEach(numbers, rest, row, step, tuple(zip(results, update.replaced, strict=True)), valid)

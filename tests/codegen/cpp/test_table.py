@@ -13,9 +13,10 @@ from opwright.codegen.cpp.table.flat import flat
 from opwright.codegen.cpp.table.merged import merged
 from opwright.errors import NotElementwise
 from opwright.ir.meaning.interpreter import interpret
+from opwright.ir.program import Program
 from opwright.ir.verifier import verify
 from opwright.operators.updates import Update, derive_update, table_source
-from opwright.passes.order import finish
+from opwright.passes.order import finish, optimize
 from opwright.tracing.interface.specs import NumberSpec, TensorSpec
 
 RATE, STEP = NumberSpec("rate", 0.1), NumberSpec("step", 3.0)
@@ -24,6 +25,10 @@ RATE, STEP = NumberSpec("rate", 0.1), NumberSpec("step", 3.0)
 def derived(function: Callable[..., Any], *shapes: tuple[int, ...]) -> Update:
     specs = [TensorSpec(name, torch.float32, shape) for name, shape in zip("pg", shapes, strict=True)]
     return derive_update(function, [*specs, RATE, STEP], ["p"], "update")
+
+
+def fused(update: Update) -> Program:
+    return optimize(update.lowered, "cpp")
 
 
 def elementwise(p: Any, g: Any, rate: Any, step: Any) -> Any:
@@ -37,7 +42,7 @@ def test_elements_are_updated_whatever_the_rank(shape: tuple[int, ...]) -> None:
 
 
 def test_numbers_are_computed_once_for_a_tensor() -> None:
-    update = flat(derived(elementwise, (5, 7), (5, 7)).program, ["p"])
+    update = flat(fused(derived(elementwise, (5, 7), (5, 7))), ["p"])
     assert [let.value.dtype.value for let in update.kept] == ["float32"]
     text = table_source(derived(elementwise, (5,), (5,)), "step", None).source.text
     before, _, elements = text.partition("static void elements")
@@ -88,7 +93,7 @@ def is_square(p: Any, g: Any, rate: Any, step: Any) -> Any:
 ])  # fmt: skip
 def test_other_updates_are_refused(function: Callable[..., Any], shapes: tuple[tuple[int, ...], ...]) -> None:
     with pytest.raises(NotElementwise, match="so it is no update element by element"):
-        flat(derived(function, *shapes).program, ["p"])
+        flat(fused(derived(function, *shapes)), ["p"])
 
 
 def normalizes(p: Any, g: Any, rate: Any, step: Any) -> Any:
@@ -99,7 +104,7 @@ def normalizes(p: Any, g: Any, rate: Any, step: Any) -> Any:
 @pytest.mark.parametrize(("function", "passes"), [(elementwise, 0), (counts, 0), (reduces, 1), (normalizes, 2)])
 def test_whole_tensors_are_looked_at_in_passes(function: Callable[..., Any], passes: int) -> None:
     update = derived(function, (5, 7), (5, 7))
-    assert len(flat(update.program, ["p"]).passes) == passes
+    assert len(flat(fused(update), ["p"]).passes) == passes
     table_source(update, "step", None)
     if function is elementwise:
         table_source(update, "step", None, whole=False)
@@ -117,7 +122,7 @@ def of_its_element(p: Any, g: Any, rate: Any, step: Any) -> Any:
     *((function, shape) for function in (elementwise, counts, of_its_element) for shape in ((1,), (1, 1))),
 ])  # fmt: skip
 def test_merged_kernels_mean_the_same(function: Callable[..., Any], shape: tuple[int, ...]) -> None:
-    program = finish(derived(function, shape, shape).program, "cpp")
+    program = finish(fused(derived(function, shape, shape)), "cpp")
     generator = np.random.default_rng(0)
     given = [generator.standard_normal(shape).astype("float32") for _ in "pg"] + [np.array(0.1), np.array(3.0)]
     once = merged(program)
@@ -135,4 +140,4 @@ def test_a_number_that_is_computed_of_the_only_element_is_refused() -> None:
     specs = [TensorSpec(name, torch.float32, shape) for name, shape in zip("pgs", [(1,), (1,), ()], strict=True)]
     update = derive_update(scales, [*specs, RATE, STEP], ["p", "s"], "update")
     with pytest.raises(NotElementwise, match="so it is no update element by element"):
-        flat(update.program, ["p", "s"])
+        flat(fused(update), ["p", "s"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from opwright.ir import program as ir
 from opwright.ir.call_traits import RETURNS_NEW
@@ -10,15 +11,21 @@ from opwright.ir.contents import loads, reads_of
 from opwright.ir.expressions.integer import Integer, symbols_of
 
 
-def memory_of_the_dying(program: ir.Program) -> Mapping[str, str]:
+def memory_of_the_dying(program: ir.Program, replaced: Mapping[str, str] = MappingProxyType({})) -> Mapping[str, str]:
     """By the name of what a kernel computes: the buffer of the same dtype and shape whose memory it can take.
 
     call product = aten::mm(x, y);  kernel grown[i0, i1] = exp(product[i0, i1])     {"grown": "product"}
 
     The kernel is the last to use that buffer, and before it writes a place, it reads that place alone of it. The buffer
-    is the Program's own: no input, no output, and nothing else lies in its memory.
+    is the Program's own: no input, no output, and nothing else lies in its memory. Or the result is the new value of an
+    input; then no other input is read after that, since callers may have put two in the same memory.
+
+    Args:
+        program: After the last pass.
+        replaced: For results that are new values of inputs: these inputs, which have the sizes of the results.
     """
     buffers, free, last = ir.buffers_of(program), _own(program), _last_uses(program)
+    last_of_inputs = max((last.get(buffer.name, 0) for buffer in program.inputs if buffer.shape), default=0)
     found: dict[str, str] = {}
     for position, step in enumerate(program.steps):
         place = _only_place(step)
@@ -31,7 +38,9 @@ def memory_of_the_dying(program: ir.Program) -> Mapping[str, str]:
             read.setdefault(load.buffer, set()).add(load.indices)
         for name, places in read.items():
             same = (buffers[name].dtype, buffers[name].shape) == (target.dtype, target.shape)
-            if name in free and last[name] == position and places == {place} and same:
+            is_free = name in free and same and last[name] == position
+            is_replaced = replaced.get(target.name) == name and buffers[name].dtype is target.dtype
+            if places == {place} and (is_free or (is_replaced and last_of_inputs == position)):
                 found[target.name] = name
                 break
     return found

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, assert_never
 
 from opwright.codegen.allocator import allocate
 from opwright.codegen.cpp.call import emit_call
-from opwright.codegen.cpp.dying import memory_of_the_dying
 from opwright.codegen.cpp.expression import CPP_TYPES, TORCH_TYPES
 from opwright.codegen.cpp.line_breaks import MOST_COLUMNS, broken
 from opwright.codegen.cpp.loops.access import strides_along
-from opwright.codegen.cpp.loops.kernel import emit_functions, emit_launch
+from opwright.codegen.cpp.loops.kernels import CppKernels
 from opwright.codegen.cpp.loops.shared_functions import SharedFunctions
 from opwright.codegen.cpp.names import CPP
 from opwright.codegen.cpp.part import Formulas, Part, part_of
@@ -82,7 +81,7 @@ def emit_program(program: ir.Program, formulas: Formulas = lambda _: (), header:
         draft, registration = emit_launcher(
             program,
             "opwright/kernel.h",
-            [(part, _CppKernels(part.remarks, shared)) for part in parts],
+            [(part, CppKernels(part.remarks, shared)) for part in parts],
         )
     names = allocate([draft, registration("")], CPP)
     body = header + broken(names.spell(draft))
@@ -103,7 +102,7 @@ def emit_launcher(
     Returns:
         The source, and the lines that register it under a name; both have placeholders.
     """
-    plain, *cases = (_Emitter(part, kernels) for part, kernels in parts)
+    plain, *cases = (LauncherWriter(part, kernels) for part, kernels in parts)
     texts = [f'#include "{header}"\n\nnamespace opwright::emitted {{']
     for emitter in cases:
         texts += emitter.definitions(emitter.unchecked())
@@ -120,74 +119,26 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-class _CppKernels:
-    """Row functions, and loops that call them for every row.
-
-    Kernels whose functions differ only in names share them: unrolled steps and equal layers are compiled once.
-
-    Args:
-        remarks: The comment lines of each kernel.
-        shared: The functions of the source.
-    """
-
-    def __init__(self, remarks: Sequence[Sequence[str]], shared: SharedFunctions) -> None:
-        self.remarks = remarks
-        self.shared = shared
-        self.names: dict[int, str] = {}
-        self.numbers: Set[str] = set()
-        self.iotas: Set[str] = set()
-
-    def definitions(self, program: ir.Program) -> Sequence[str]:
-        self.names = {key: f"{name}_row" for key, name in kernel_names(program).items()}
-        self.numbers, self.iotas = numbers_of(program), iotas_of(program)
-        kernels = [step for step in program.steps if isinstance(step, ir.Kernel)]
-        new = []
-        for kernel, remark in zip(kernels, self.remarks, strict=True):
-            name = self.names[id(kernel)]
-            *parts, functions = emit_functions(kernel, name, remark, self.iotas, self.shared)
-            self.names[id(kernel)] = self.shared.name_of(functions, name)
-            new += parts
-            if self.names[id(kernel)] == name:
-                new.append(functions)
-        return new
-
-    def launch(self, kernel: ir.Kernel) -> Sequence[str]:
-        return emit_launch(kernel, self.names[id(kernel)], self.numbers, self.iotas)
-
-    def entering(self) -> Sequence[str]:
-        return ()
-
-    def memory(self, program: ir.Program) -> Mapping[str, str]:
-        return memory_of_the_dying(program)
-
-
-def kernel_names(program: ir.Program) -> dict[int, str]:
-    """The names of a Program's kernels in a source, by identity."""
-    kernels = [step for step in program.steps if isinstance(step, ir.Kernel)]
-    return {id(k): program.name if len(kernels) == 1 else f"{program.name}_{k.name}" for k in kernels}
-
-
-def numbers_of(program: ir.Program) -> set[str]:
-    """Buffers that are variables of the launcher."""
-    return {step.target.name for step in program.steps if isinstance(step, ir.Number)}
-
-
-def iotas_of(program: ir.Program) -> set[str]:
-    """Buffers that are iotas: they take no memory."""
-    return {step.target.name for step in program.steps if isinstance(step, ir.Iota)}
-
-
-def _choice(case: ir.Case, emitter: _Emitter) -> Iterable[str]:
+def _choice(case: ir.Case, emitter: LauncherWriter) -> Iterable[str]:
     """Call the case for these sizes."""
     met = " && ".join(f"{name} == {size}" for name, size in case.sizes)
     yield f"if ({met}) return {emitter.program.name}(given, sizes, made);"
 
 
-class _Emitter:
-    def __init__(self, part: Part, kernels: Kernels) -> None:
+class LauncherWriter:
+    """Writes the functions of a Program's kernels, and the one that runs its steps.
+
+    Args:
+        part: The Program without cases, or a case.
+        kernels: How kernels are written.
+        beside: What the function is given beside tensors: sizes, or `numbers` with the inputs that are passed by value.
+    """
+
+    def __init__(self, part: Part, kernels: Kernels, beside: str = "const Size* sizes") -> None:
         self.program = program = part.program
         self.computed = part.sizes
         self.kernels = kernels
+        self.beside = beside
         self.dtypes = {name: buffer.dtype for name, buffer in ir.buffers_of(program).items()}
         by_library = [step for step in program.steps if isinstance(step, ir.Call | ir.View)]
         self.strided = {target.name for step in by_library for target in ir.targets_of(step)}
@@ -226,14 +177,19 @@ class _Emitter:
         lines.append("return true;")
         lines = used(lines)
         attribute = ["OPWRIGHT_AS_WRITTEN"] if len(lines) > _LONG_LAUNCHER else []
-        head = f"static bool {self.program.name}(const Tensor* given, const Size* sizes, Tensor* made) {{"
+        head = f"static bool {self.program.name}(const Tensor* given, {self.beside}, Tensor* made) {{"
         return "\n".join([*attribute, head, *(f"  {line}" for line in lines), "}"])
+
+    def fits(self) -> Iterable[str]:
+        """The lines that say whether the guards hold for `given` tensors of its dtypes and ranks."""
+        conditions = " && ".join(spell_condition(guard) for guard in self.program.guards) or "true"
+        return used([*self._inputs(), *self._sizes(), f"return {conditions};"])
 
     def checked(self) -> Iterable[str]:
         """The beginning of a launcher: the inputs and sizes, or false if the Program does not take them."""
         yield from self._inputs()
         yield from _decline_unless(
-            "known", [f"{b.name}.is({TORCH_TYPES[b.dtype]}, {len(b.shape)})" for b in self.program.inputs]
+            "known", [f"{b.name}.is({TORCH_TYPES[b.dtype]}, {len(b.shape)})" for b in self._tensors()]
         )
         yield from self._sizes()
         yield from _guards(self.program.guards)
@@ -242,14 +198,21 @@ class _Emitter:
     def unchecked(self) -> Iterable[str]:
         """The same where they are known to fit."""
         yield from self._inputs()
+        for buffer in self.program.inputs:
+            if buffer.by_value:
+                yield f"const {CPP_TYPES[buffer.dtype]} {buffer.name} = numbers.{buffer.name};"
         yield from self._sizes()
         yield from self._computed_sizes()
 
     def _inputs(self) -> Iterable[str]:
-        for position, buffer in enumerate(self.program.inputs):
+        for position, buffer in enumerate(self._tensors()):
             order = self.program.input_orders and self.program.input_orders[position]
             seen = f" {buffer.name} = given[{position}].permuted({_braced(order)})" if order else ""
             yield f"const Tensor{seen or f'& {buffer.name} = given[{position}]'};"
+
+    def _tensors(self) -> list[ir.Buffer]:
+        """The inputs but those that are passed by value, which are the last."""
+        return [buffer for buffer in self.program.inputs if not buffer.by_value]
 
     def _sizes(self) -> Iterable[str]:
         for position, buffer in enumerate(self.program.inputs):
@@ -263,6 +226,7 @@ class _Emitter:
         return (f"const Size {name} = {spell_size(size)};" for name, size in self.computed)
 
     def registration(self, name: str) -> str:
+        """The lines that register it under a name."""
         given, sizes, made = len(self.program.inputs), len(self.program.sizes), len(self.program.outputs)
         returns = "Tensor" if made == 1 else f"({', '.join(['Tensor'] * made)})"
         if takes_lists(self.program):

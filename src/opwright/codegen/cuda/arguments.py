@@ -107,7 +107,7 @@ class Arguments:
 
     def _field(self, access: Access) -> str:
         if self.is_number(access):
-            return "int64_t"
+            return CPP_TYPES[access.dtype]
         if access.iota:
             return f"Counter<{self.geometry.rank}>"
         return f"Elements<{'' if access.stored else 'const '}{CPP_TYPES[access.dtype]}, {self.geometry.rank}>"

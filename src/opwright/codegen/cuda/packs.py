@@ -67,9 +67,9 @@ def stores(arguments: Arguments, names: Collection[str]) -> list[Access]:
 
 
 def numbers(arguments: Arguments, names: Collection[str]) -> list[str]:
-    """Statements that name the sizes among these."""
-    found = [access.name for access in arguments.accesses if arguments.is_number(access) and access.name in names]
-    return [f"const int64_t {name} = given.{name};" for name in found]
+    """Statements that name what is passed by value among these."""
+    found = [access for access in arguments.accesses if arguments.is_number(access) and access.name in names]
+    return [f"const {CPP_TYPES[access.dtype]} {access.name} = given.{access.name};" for access in found]
 
 
 def bind(let: Let) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from opwright.codegen.allocator import allocate
+from opwright.codegen.allocator import Names, allocate
 from opwright.codegen.cpp.line_breaks import broken
+from opwright.codegen.cpp.loops.kernels import iotas_of, kernel_names, numbers_of
 from opwright.codegen.cpp.names import CPP
 from opwright.codegen.cpp.part import Formulas, Part, part_of
-from opwright.codegen.cpp.program import digest, emit_launcher, iotas_of, kernel_names, numbers_of
+from opwright.codegen.cpp.program import digest, emit_launcher
 from opwright.codegen.cuda.kernel import CudaKernel, emit_kernel
 from opwright.codegen.placeholders import plain_refusals
 from opwright.ir.program import Kernel, Program, programs_of
@@ -49,13 +50,24 @@ def emit_cuda(program: Program, formulas: Formulas = lambda _: (), header: str =
         draft, registration = emit_launcher(program, HOST_HEADER, parts)
     written = [text for _, kernels in (*parts[1:], parts[0]) for text in kernels.device_texts]
     names = allocate([*written, draft, registration("")], CPP)  # the launcher knows kernels and arguments by name
-    device = ""
-    if written:
-        opening = f'#include "{DEVICE_HEADER}"\n\nnamespace opwright::emitted {{'
-        device = header + broken(names.spell("\n\n".join([opening, *written, "}  // namespace opwright::emitted\n"])))
+    device = device_text(written, names, header)
     body = header + broken(names.spell(draft))
     name = f"{program.name}_{digest(device + body)}"
     return CudaSource(name, device, f"{body}\n{broken(names.spell(registration(name)))}")
+
+
+def device_text(written: Sequence[str], names: Names, header: str) -> str:
+    """The source for the device; empty if there is nothing in it.
+
+    Args:
+        written: Drafts of kernels.
+        names: The names of their placeholders.
+        header: Comment lines for the top.
+    """
+    if not written:
+        return ""
+    opening = f'#include "{DEVICE_HEADER}"\n\nnamespace opwright::emitted {{'
+    return header + broken(names.spell("\n\n".join([opening, *written, "}  // namespace opwright::emitted\n"])))
 
 
 def parts_for_gpus(program: Program, formulas: Formulas) -> list[Part]:

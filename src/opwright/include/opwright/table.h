@@ -29,6 +29,9 @@ struct Table {
   char* totals;                // [tensor], then [piece]: room for what is reduced
   Size step_bytes;             // of how many steps a tensor has taken: that of a float or a double
   const float* skip;           // in the memory of a GPU: not zero if nothing may change there; null for zero
+  const Size* const* shapes;   // [operand]: of each tensor, its sizes and then its strides
+  Size device_type;            // where the tensors are, in the numbers of torch
+  Size device_index;           // -1 for the processor
 };
 
 // The number of the next step of a tensor.

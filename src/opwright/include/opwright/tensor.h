@@ -28,10 +28,15 @@ class Tensor {
   explicit Tensor(AtenTensorHandle handle) : handle_(handle) {
     if (!handle_) return;
     aoti_torch_get_dim(handle_, &rank_);
-    aoti_torch_get_sizes(handle_, &sizes_);
-    aoti_torch_get_strides(handle_, &strides_);
+    Size *sizes = nullptr, *strides = nullptr;
+    aoti_torch_get_sizes(handle_, &sizes);
+    aoti_torch_get_strides(handle_, &strides);
+    sizes_ = sizes, strides_ = strides;
     aoti_torch_get_data_ptr(handle_, &data_);
   }
+  // Memory as a tensor without a handle: kernels and guards can read it, library operations cannot.
+  Tensor(void* data, Size rank, const Size* sizes, const Size* strides)
+      : data_(data), rank_(rank), sizes_(sizes), strides_(strides) {}
   Tensor(Tensor&& other) noexcept { *this = static_cast<Tensor&&>(other); }
   Tensor& operator=(Tensor&& other) noexcept {
     reset();
@@ -130,8 +135,8 @@ class Tensor {
   AtenTensorHandle handle_ = nullptr;
   void* data_ = nullptr;
   Size rank_ = 0;
-  Size* sizes_ = nullptr;
-  Size* strides_ = nullptr;
+  const Size* sizes_ = nullptr;
+  const Size* strides_ = nullptr;
 };
 
 #ifdef OPWRIGHT_POOL

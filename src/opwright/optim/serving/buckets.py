@@ -13,7 +13,7 @@ from opwright.optim.factor import Factor, Numbers, with_factor
 from opwright.optim.kinds import Kind, Rounded, gathered, result_names, to_nearest, updated
 from opwright.optim.rounding import rounded_at_random
 from opwright.optim.serving.entries import Entry
-from opwright.optim.serving.kernels import Kernels, TableVariant, TensorVariant, Variant, Wanted
+from opwright.optim.serving.kernels import Kernels, Variant, Wanted
 from opwright.optim.serving.parts import rounded_in_parts, whole_of
 from opwright.optim.serving.skips import Skip, Undecided
 from opwright.optim.serving.tables import TensorTable
@@ -67,7 +67,7 @@ class Bucket:
         self._kind = kind
         self._hyper = hyper
         self._device = entries[0].param.device
-        self._tables: dict[TableVariant, TensorTable] = {}
+        self._tables: dict[Variant, TensorTable] = {}
         self.positions = positions
         self.entries = entries
 
@@ -84,9 +84,7 @@ class Bucket:
         numbers = with_factor(given.numbers, given.factor, self._device if self._kind.distant_factor else None)
         if state is not None:
             known = self._variants.known(state, self._kind, self._device)
-            if known and isinstance(first := known[0], TableVariant) and not self._table(first).run(
-                gradients, numbers, seed, skip
-            ):  # fmt: skip
+            if known and not self._table(known[0]).run(gradients, numbers, seed, skip):
                 if given.undecided is not None:
                     given.undecided.count(entry.state for entry in self.entries)
                 return
@@ -120,8 +118,7 @@ class Bucket:
             state: What the definition reads outside; None if no kernel can serve.
         """
         known = [] if state is None else self._variants.known(state, self._kind, self._device)
-        is_launched = bool(known) and isinstance(known[0], TableVariant) and known[0].launch is not None
-        return is_launched and not keeps_numbers(self._kind)
+        return bool(known) and known[0].launch is not None and not keeps_numbers(self._kind)
 
     def _by_known(self, state: Hashable, numbers: Sequence[Numbers], seed: int) -> Sequence[Entry]:
         """Update what the variants so far serve; returns the rest. The variant of the last parameters comes first."""
@@ -137,10 +134,6 @@ class Bucket:
 
     def _by(self, variant: Variant, entries: Sequence[Entry], numbers: Sequence[Numbers], seed: int) -> Sequence[Entry]:
         """Update what a variant serves; returns the rest."""
-        if isinstance(variant, TensorVariant):
-            return [
-                entry for entry in entries if not _run_tensor(variant, entry, self._numbers_of(entry, numbers), seed)
-            ]
         refused = self._in_table(variant, entries, numbers, seed)
         if not refused or len(refused) == len(entries):
             return [entries[position] for position in refused]
@@ -149,13 +142,11 @@ class Bucket:
         self._in_table(variant, served, numbers, seed)
         return [entries[position] for position in refused]
 
-    def _in_table(
-        self, variant: TableVariant, entries: Sequence[Entry], numbers: Sequence[Numbers], seed: int
-    ) -> list[int]:
+    def _in_table(self, variant: Variant, entries: Sequence[Entry], numbers: Sequence[Numbers], seed: int) -> list[int]:
         table = self._table(variant) if entries is self.entries else TensorTable(variant, entries)
         return table.run([entry.tensors["grad"].data_ptr() for entry in entries], numbers, seed)
 
-    def _table(self, variant: TableVariant) -> TensorTable:
+    def _table(self, variant: Variant) -> TensorTable:
         """The table of all parameters for a variant."""
         if (table := self._tables.get(variant)) is None:
             table = self._tables[variant] = TensorTable(variant, self.entries)
@@ -168,22 +159,6 @@ class Bucket:
 def keeps_numbers(kind: Kind) -> bool:
     """Whether the processor computes states of parameters of a kind in each step, beside their count."""
     return any(state and state.is_number for state in kind.states)
-
-
-def _run_tensor(variant: TensorVariant, entry: Entry, numbers: Numbers, seed: int) -> bool:
-    rounded = _rounding(entry, seed)
-    given = [
-        torch.scalar_tensor(float(numbers[name]), dtype=torch.float64) if name in numbers else entry.tensors[name]
-        for name in variant.arguments
-    ]
-    *made, holds = variant.run(*given) if variant.replaced else (variant.run(*given),)
-    if holds is None or not bool(holds):
-        return False
-    for name, value in zip(variant.replaced, made, strict=True):
-        target = entry.tensors[name]
-        target.copy_(rounded(value, target.dtype))
-    entry.state[STEP] += 1
-    return True
 
 
 def run_composed(definition: Definition, hyper: Mapping[str, Any], entry: Entry, numbers: Numbers, seed: int) -> None:

@@ -11,9 +11,9 @@ import torch
 
 from opwright.binding.variants.states import State
 from opwright.codegen.header import Origin
-from opwright.errors import NotElementwise
+from opwright.errors import NoKernel, NotElementwise
 from opwright.optim.definition import FACTOR, STEP, Definition
-from opwright.optim.kinds import Rounded, not_yet, update_of
+from opwright.optim.kinds import Kind, Rounded, not_yet, update_of
 from opwright.optim.serving.kernels import Wanted
 from opwright.package import PACKAGE
 from opwright.toolchain.process.forks import hold_off_forks
@@ -31,15 +31,15 @@ class Derived:
 
     Attributes:
         source: What is built.
-        is_table: Whether it is for a table of tensors.
-        given: The operands of a table; of a kernel for one tensor, its arguments.
-        beside: The numbers of a table; of a kernel for one tensor, what its results replace.
+        operands: The tensors of a row of its table.
+        numbers: The numbers of a row.
+        one_by_one: Whether it runs kernels for each tensor.
     """
 
     source: Source
-    is_table: bool
-    given: tuple[str, ...]
-    beside: tuple[str, ...]
+    operands: tuple[str, ...]
+    numbers: tuple[str, ...]
+    one_by_one: bool
 
 
 def derive(definition: Definition, state: State, wanted: Wanted, *, for_gpus: bool) -> Derived:
@@ -55,47 +55,56 @@ def derive(definition: Definition, state: State, wanted: Wanted, *, for_gpus: bo
         OpwrightError: If there can be none.
     """
     kind = wanted.kind
-    update, names = _update(definition, state, wanted, not_yet if kind.at_random else None)
+    update = _update(definition, state, wanted, not_yet if kind.at_random else None)
     distant = [name for name, state in zip(definition.states, kind.states, strict=True) if state and state.is_distant]
     if for_gpus and distant:
         raise NotElementwise(
             f"the state '{distant[0]}' is a number in the memory of the GPU, where the processor would wait for it",
             hint="let its first value be a tensor without dimensions on the processor, as `step` is",
         )
-    if for_gpus and not kind.is_flat:
-        raise NotElementwise("its states or its gradient lie in memory in another order than the parameter")
     if kind.is_flat:
-        with contextlib.suppress(*([] if kind.is_part or for_gpus else [NotElementwise])):
+        with contextlib.suppress(*([] if kind.is_part else [NotElementwise])):
             there = (FACTOR,) if kind.distant_factor else ()
-            return _table(definition, update, whole=not kind.is_part, for_gpus=for_gpus, distant=there)
+            return _together(definition, update, whole=not kind.is_part, for_gpus=for_gpus, distant=there)
     if kind.is_part:
         raise NotElementwise(
             "parts of the parameter and its states lie in memory in other orders",
             hint="make the parts contiguous before the optimizer is made",
         )
-    return _for_one(definition, update, names)
+    if for_gpus and kind.at_random:
+        raise NoKernel(
+            "what is computed of rows and columns is not rounded at random on a GPU",
+            hint='leave rounding="nearest", or keep float32 masters',
+        )
+    return _one_by_one(definition, update, _scalars(definition, kind), for_gpus=for_gpus)
 
 
 def text_of(definition: Definition, state: State, wanted: Wanted) -> str:
     """The source of a kernel in C++."""
-    update, names = _update(definition, state, wanted, None)
+    update = _update(definition, state, wanted, None)
     with contextlib.suppress(NotElementwise):
-        return _table(definition, update, whole=True, for_gpus=False).source.text
-    return _for_one(definition, update, names).source.text
+        return _together(definition, update, whole=True, for_gpus=False).source.text
+    return _one_by_one(definition, update, _scalars(definition, wanted.kind), for_gpus=False).source.text
 
 
-def _update(definition: Definition, state: State, wanted: Wanted, rounded: Rounded | None) -> tuple[Update, list[str]]:
-    """The update of a kind as a Program, and the names of its arguments."""
+def _update(definition: Definition, state: State, wanted: Wanted, rounded: Rounded | None) -> Update:
+    """The update of a kind as a Program."""
     from opwright.operators.updates import derive_update  # imports sympy, which PyTorch's optimizers do not need
 
     update, names, results = update_of(definition, wanted.kind, wanted.hyper, rounded)
     specs, name = _specs_of(names, wanted), definition.name.lower()
     with hold_off_forks():
-        derived = state.tracing(update, lambda reference: derive_update(reference, specs, results, name))
-    return derived, names
+        derived: Update = state.tracing(update, lambda reference: derive_update(reference, specs, results, name))
+    return derived
 
 
-def _table(
+def _scalars(definition: Definition, kind: Kind) -> list[str]:
+    """The states that the processor keeps as numbers."""
+    pairs = zip(definition.states, kind.states, strict=True)
+    return [name for name, state in pairs if state and state.is_number and not state.is_distant]
+
+
+def _together(
     definition: Definition, update: Update, *, whole: bool, for_gpus: bool, distant: Sequence[str] = ()
 ) -> Derived:
     from opwright.operators.updates import cuda_table_source, table_source  # as above
@@ -103,15 +112,22 @@ def _table(
     origin = _origin(definition)
     if for_gpus:
         source, updated = cuda_table_source(update, STEP, origin, whole=whole, distant=distant)
-        return Derived(source, True, updated.operands, updated.numbers)
+        return Derived(source, updated.operands, updated.numbers, one_by_one=False)
     emitted = table_source(update, STEP, origin, whole=whole)
-    return Derived(Source(emitted.source.name, emitted.source.text), True, emitted.operands, emitted.numbers)
+    source = Source(emitted.source.name, emitted.source.text)
+    return Derived(source, emitted.operands, emitted.numbers, one_by_one=False)
 
 
-def _for_one(definition: Definition, update: Update, names: Sequence[str]) -> Derived:
-    from opwright.operators.updates import tensor_source  # as above
+def _one_by_one(definition: Definition, update: Update, scalars: Sequence[str], *, for_gpus: bool) -> Derived:
+    from opwright.operators.updates import cuda_each_source, each_source  # as above
 
-    return Derived(tensor_source(update, _origin(definition)), False, tuple(names), update.replaced)
+    origin = _origin(definition)
+    if for_gpus:
+        source, updated = cuda_each_source(update, STEP, scalars, origin)
+        return Derived(source, updated.operands, updated.row, one_by_one=True)
+    emitted = each_source(update, STEP, scalars, origin)
+    source = Source(emitted.source.name, emitted.source.text)
+    return Derived(source, emitted.operands, emitted.numbers, one_by_one=True)
 
 
 def _origin(definition: Definition) -> Origin | None:

@@ -133,8 +133,8 @@ def entry_of(
     is_empty = 0 in sizes  # no kernel is valid for sizes of zero
     fits = specs is None or (kind.is_flat and 1 not in sizes)  # tables serve no sizes of one
     known = all(t.dtype in _DTYPES for t in tensors.values()) and state[STEP].dtype in OF_STEPS
-    has_kernels = device.type == "cpu" or kind.is_flat  # those of GPUs are for tables
-    served = plain and is_plain_memory and fits and known and has_kernels and not is_empty and _is_written_once(real)
+    written_once = all(map(_is_written_once, (real, *kept.values())))
+    served = plain and is_plain_memory and fits and known and not is_empty and written_once
     return Entry(param, state, number, group, tensors, kind, served, copied, specs, conjugated)
 
 

@@ -14,12 +14,12 @@ from opwright.optim.kinds import Kind
 
 
 @dataclass(frozen=True, eq=False)
-class TableVariant:
-    """A kernel for many tensors.
+class Variant:
+    """A kernel, or several, for many tensors.
 
     Attributes:
         run: Takes the address of a table, see include/opwright/table.h; returns how many tensors it does not serve.
-            For a GPU, it computes the numbers of the table.
+            Where there is a `launch`, it computes the numbers of the table.
         name: Of the operator that it is.
         bytes: How much room it needs for each tensor.
         reduced_bytes: The same for what is reduced of a tensor, or of a piece of it; 0 if nothing is.
@@ -27,7 +27,9 @@ class TableVariant:
         numbers: The numbers of a row.
         text: What was built; empty in a package.
         device: The same for a GPU, if there is one.
-        launch: Takes the address of a table, and a copy of it on the GPU, and updates there; None for the processor.
+        launch: Takes the address of a table, and a copy of it on the GPU, and updates there in one launch; None for the
+            processor, and for kernels of each tensor.
+        one_by_one: Whether it runs kernels for each tensor.
     """
 
     run: Any
@@ -39,29 +41,7 @@ class TableVariant:
     text: str = ""
     device: str | None = None
     launch: Any = None
-
-
-@dataclass(frozen=True, eq=False)
-class TensorVariant:
-    """A kernel, with library operations, for one tensor.
-
-    Attributes:
-        run: Takes the arguments in order, numbers as tensors without dimensions; returns the results, and whether they
-            are valid. None for each if the sizes are others than it serves.
-        name: Of the operator that it is.
-        arguments: The names of its arguments.
-        replaced: For each result but the last, the argument that it replaces.
-        text: What was built; empty in a package.
-    """
-
-    run: Any
-    name: str
-    arguments: tuple[str, ...]
-    replaced: tuple[str, ...]
-    text: str = ""
-
-
-Variant = TableVariant | TensorVariant
+    one_by_one: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +68,9 @@ def of_any_sizes(kind: Kind) -> Kind:
     return replace(kind, sizes=(), states=tuple(state and replace(state, sizes=()) for state in kind.states))
 
 
-def table_variant(
-    run: Any, name: str, operands: tuple[str, ...], numbers: tuple[str, ...], **more: Any
-) -> TableVariant:
-    """A kernel for many tensors, which says itself how much room it needs."""
-    return TableVariant(run, name, run(0), run(1), operands, numbers, **more)
+def variant_of(run: Any, name: str, operands: tuple[str, ...], numbers: tuple[str, ...], **more: Any) -> Variant:
+    """A kernel, which says itself how much room it needs."""
+    return Variant(run, name, run(0), run(1), operands, numbers, **more)
 
 
 class Telling(Protocol):

@@ -46,11 +46,11 @@ class Records:
             match self._at(identity, kind, position):
                 case {
                     "source": [str(name), str(text), str() | None as device],
-                    "is_table": bool(is_table),
-                    "given": [*given],
-                    "beside": [*beside],
+                    "operands": [*operands],
+                    "numbers": [*numbers],
+                    "one_by_one": bool(one_by_one),
                 }:
-                    yield Derived(Source(name, text, device), is_table, tuple(given), tuple(beside))
+                    yield Derived(Source(name, text, device), tuple(operands), tuple(numbers), one_by_one)
                 case _:
                     return
 
@@ -59,9 +59,9 @@ class Records:
         source = derived.source
         record = {
             "source": [source.name, source.text, source.device],
-            "is_table": derived.is_table,
-            "given": list(derived.given),
-            "beside": list(derived.beside),
+            "operands": list(derived.operands),
+            "numbers": list(derived.numbers),
+            "one_by_one": derived.one_by_one,
         }
         for position in range(self._most):
             found = self._at(identity, kind, position)

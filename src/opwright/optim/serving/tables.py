@@ -12,11 +12,12 @@ import torch
 
 from opwright.optim.definition import FACTOR, STEP
 from opwright.optim.serving.entries import Entry
-from opwright.optim.serving.kernels import TableVariant
+from opwright.optim.serving.kernels import Variant
 from opwright.optim.serving.skips import Skip
 
 _ADDRESS = ctypes.c_void_p
 _PIECE = 4096  # elements that are reduced together
+_DEVICE_TYPES = {"cpu": 0, "cuda": 1}  # the numbers of torch
 
 
 class _Layout(ctypes.Structure):
@@ -38,6 +39,9 @@ class _Layout(ctypes.Structure):
         ("totals", _ADDRESS),
         ("step_bytes", ctypes.c_int64),
         ("skip", _ADDRESS),
+        ("shapes", _ADDRESS),
+        ("device_type", ctypes.c_int64),
+        ("device_index", ctypes.c_int64),
     )
 
 
@@ -51,6 +55,19 @@ def _place(entry: Entry, name: str) -> int:
     return 0 if name in ("grad", FACTOR) else entry.tensors[name].data_ptr()
 
 
+def _shape(entry: Entry, name: str) -> tuple[int, ...]:
+    """The sizes and strides of an operand; a gradient lies as its parameter does."""
+    tensor = entry.tensors["param" if name == "grad" else name]
+    return (*tensor.shape, *tensor.stride())
+
+
+def _index(device: torch.device) -> int:
+    """Of a GPU; -1 for the processor."""
+    if device.type == "cpu":
+        return -1
+    return torch.cuda.current_device() if device.index is None else device.index
+
+
 class TensorTable:
     """Tensors that one kernel updates in one launch.
 
@@ -59,7 +76,7 @@ class TensorTable:
         entries: The parameters, which count steps in one dtype; their tensors keep their addresses, except gradients.
     """
 
-    def __init__(self, variant: TableVariant, entries: Sequence[Entry]) -> None:
+    def __init__(self, variant: Variant, entries: Sequence[Entry]) -> None:
         self._variant = variant
         self._count = count = len(entries)
         groups = list(dict.fromkeys(entry.group for entry in entries))
@@ -76,6 +93,10 @@ class TensorTable:
         self._steps = array("q", [entry.state[STEP].data_ptr() for entry in entries])
         self._kept = array("q", bytes(_in_words(variant.bytes * count)))
         self._served = array("B", bytes(count))
+        self._device = entries[0].param.device
+        of_each = [name for name in variant.operands if name != FACTOR] if variant.one_by_one else []
+        self._shapes = [array("q", [n for entry in entries for n in _shape(entry, name)]) for name in of_each]
+        self._shape_places = array("q", [shapes.buffer_info()[0] for shapes in self._shapes] or [0])
         self._layout = _Layout(
             count,
             *(part.buffer_info()[0] for part in (self._places, self._starts, self._rows, self._numbers)),
@@ -86,9 +107,11 @@ class TensorTable:
             *(part.buffer_info()[0] for part in (self._pieces, self._totals)),
             entries[0].state[STEP].element_size(),
             None,
+            self._shape_places.buffer_info()[0],
+            _DEVICE_TYPES[self._device.type],
+            _index(self._device),
         )
         self._address = ctypes.addressof(self._layout)
-        self._device = entries[0].param.device
 
     def run(
         self, gradients: Sequence[int], numbers: Sequence[Mapping[str, Any]], seed: int, skip: Skip | None = None
@@ -109,7 +132,13 @@ class TensorTable:
         names = self._variant.numbers
         self._numbers[:] = array("d", [numbers[group][name] for group in self._groups for name in names] or [0.0])
         self._layout.seed = seed
-        if not self._variant.run(self._address):
+        refused = self._variant.run(self._address)
+        if refused < 0:
+            raise RuntimeError(
+                f"{self._variant.name} could not go on after it had updated some parameters: memory ran out, or an "
+                "operation of PyTorch failed. Load the last checkpoint."
+            )
+        if not refused:
             if self._variant.launch is not None:
                 self._variant.launch(self._address, self._on_device(), self._room_for_totals())
             return []

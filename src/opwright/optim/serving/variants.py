@@ -19,7 +19,7 @@ from opwright.errors import NoKernel, OpwrightError, SideEffect, TracingFailed
 from opwright.optim.definition import Definition
 from opwright.optim.kinds import Kind
 from opwright.optim.serving.deriving import Derived, derive, text_of
-from opwright.optim.serving.kernels import TensorVariant, Variant, Wanted, Watched, table_variant
+from opwright.optim.serving.kernels import Variant, Wanted, Watched, variant_of
 from opwright.optim.serving.records import Records
 from opwright.optim.serving.watching import watching
 from opwright.settings import Settings
@@ -156,11 +156,10 @@ class Variants:
         self.built += 1
         (path,) = build([source], self._settings)
         run = load_launcher(path, source.name)
-        if not derived.is_table:
-            return TensorVariant(run, source.name, derived.given, derived.beside, source.text)
-        launch = None if source.device is None else load_launcher(path, f"{source.name}_{LAUNCH}")
-        more = {"text": source.text, "device": source.device, "launch": launch}
-        return table_variant(run, source.name, derived.given, derived.beside, **more)
+        in_one = source.device is not None and not derived.one_by_one
+        launch = load_launcher(path, f"{source.name}_{LAUNCH}") if in_one else None
+        more = {"text": source.text, "device": source.device, "launch": launch, "one_by_one": derived.one_by_one}
+        return variant_of(run, source.name, derived.operands, derived.numbers, **more)
 
     def text(self, wanted: Wanted) -> str:
         """The source of a kernel, without building it."""

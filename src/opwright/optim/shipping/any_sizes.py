@@ -20,7 +20,7 @@ from opwright.errors import NotElementwise, OpwrightError
 from opwright.optim.definition import MASTER, STEP, Definition
 from opwright.optim.kinds import Kind, computes_in, gathered
 from opwright.optim.serving.deriving import Derived, derive
-from opwright.optim.serving.kernels import TableVariant, Variant, Wanted, of_any_sizes
+from opwright.optim.serving.kernels import Variant, Wanted, of_any_sizes
 from opwright.optim.serving.variants import Variants
 
 _aten = torch.ops.aten
@@ -49,7 +49,7 @@ class ProbedVariants(Variants):
     def another(self, state: Any, wanted: Wanted) -> Variant:
         """Derive one more."""
         variant = super().another(state, wanted)
-        if not isinstance(variant, TableVariant):
+        if variant.one_by_one:
             return variant
         kind = wanted.kind
         if serves_any_sizes(self._definition, wanted):
@@ -64,7 +64,9 @@ class ProbedVariants(Variants):
         for state, kind, wanted in self._tables:
             there = replace(wanted, kind=replace(wanted.kind, distant_factor=kind.scaled))
             with suppress(NotElementwise):
-                yield replace(kind, distant_factor=kind.scaled), derive(self._definition, state, there, for_gpus=True)
+                derived = derive(self._definition, state, there, for_gpus=True)
+                if not derived.one_by_one:
+                    yield replace(kind, distant_factor=kind.scaled), derived
 
 
 def serves_any_sizes(definition: Definition, wanted: Wanted) -> bool:

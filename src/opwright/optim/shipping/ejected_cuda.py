@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from opwright.codegen.cuda.table import LAUNCH
 from opwright.explain.format_cpp import format_cpp
-from opwright.optim.serving.deriving import Derived
 from opwright.projects.headers import vendored
 from opwright.toolchain.source import Source
 
@@ -66,13 +63,3 @@ def _renamed(text: str, entries: Mapping[str, str]) -> str:
 def _without_header(text: str) -> str:
     """From the first include on."""
     return text[text.index("#include") :]
-
-
-def record_of(derived: Derived, name: str) -> dict[str, Any]:
-    """What the project knows of a kernel."""
-    return {
-        "name": name,
-        "operands": derived.given,
-        "numbers": derived.beside,
-        "launch": f"{name}_{LAUNCH}",
-    }

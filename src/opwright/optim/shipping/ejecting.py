@@ -19,10 +19,9 @@ from opwright.errors import NotEjectable, Place, ReferenceWithoutText
 from opwright.explain.format_cpp import format_cpp
 from opwright.operators.reference_text import ReferenceText, reference_text, spell
 from opwright.optim.kinds import Kind
-from opwright.optim.serving.kernels import TableVariant
-from opwright.optim.shipping.ejected_cuda import cuda_files, name_of, record_of
+from opwright.optim.shipping.ejected_cuda import cuda_files, name_of
 from opwright.optim.shipping.packaged_optimizers import optimizer as packaged
-from opwright.optim.shipping.planning import Kernels, kernels_of
+from opwright.optim.shipping.planning import Kernels, kernels_of, record_on_gpu
 from opwright.optim.stepping import SteppingOptimizer
 from opwright.projects.directory import check_directory, check_name, write_files
 from opwright.projects.headers import headers_for, vendored
@@ -86,7 +85,7 @@ def eject_optimizer(
     definition = _definition(cls)
     kernels = kernels_of(cls, dtypes, hyper)
     labels = _labels(
-        (kind, variant.name, isinstance(variant, TableVariant))
+        (kind, variant.name, not variant.one_by_one)
         for kind, variants in kernels.by_kind.items()
         for variant in variants
     )
@@ -237,7 +236,7 @@ def _built(subject: _Subject) -> str:
     }
     for kind, derived in subject.kernels.on_gpus:
         name = name_of(subject.name, subject.on_gpus[derived.source.name][0])
-        records.setdefault(repr(replace(kind, device="cuda")), []).append(record_of(derived, name))
+        records.setdefault(repr(replace(kind, device="cuda")), []).append(record_on_gpu(derived, name))
     lines = [line for kind, of_kind in records.items() for line in _of_kind(kind, of_kind)]
     opening = '"""For each kind of parameters, the kernels that may serve it, and what they are given."""'
     return "\n".join([opening, "", "KERNELS = {", *lines, "}", ""])

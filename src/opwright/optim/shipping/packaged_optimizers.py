@@ -22,7 +22,7 @@ from opwright.errors import NoKernel, OpwrightError
 from opwright.optim.classes import optimizer_class
 from opwright.optim.definition import Start, read_definition
 from opwright.optim.kinds import Kind
-from opwright.optim.serving.kernels import TensorVariant, Variant, Wanted, of_any_sizes, table_variant
+from opwright.optim.serving.kernels import Variant, Wanted, of_any_sizes, variant_of
 from opwright.optim.stepping import SteppingOptimizer
 
 
@@ -169,11 +169,9 @@ class PackagedKernels:
 
     def _variant(self, record: Mapping[str, Any]) -> Variant:
         run = self._find(record["name"])
-        if "operands" in record:
-            launch = self._find(record["launch"]) if "launch" in record else None
-            names = tuple(record["operands"]), tuple(record["numbers"])
-            return table_variant(run, record["name"], *names, launch=launch)
-        return TensorVariant(run, record["name"], tuple(record["arguments"]), tuple(record["replaced"]))
+        launch = self._find(record["launch"]) if "launch" in record else None
+        names = tuple(record["operands"]), tuple(record["numbers"])
+        return variant_of(run, record["name"], *names, launch=launch, one_by_one=record["one_by_one"])
 
     def another(self, state: Any, wanted: Wanted) -> Variant:
         """Refuse: nothing is built here."""

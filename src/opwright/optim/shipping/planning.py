@@ -25,7 +25,7 @@ from opwright.optim.classes import optimizer_class
 from opwright.optim.definition import STEP
 from opwright.optim.kinds import Kind
 from opwright.optim.serving.deriving import Derived
-from opwright.optim.serving.kernels import TableVariant, Variant
+from opwright.optim.serving.kernels import Variant
 from opwright.optim.shipping.any_sizes import ProbedVariants
 from opwright.optim.shipping.packaged_optimizers import optimizer as packaged
 from opwright.optim.stepping import SteppingOptimizer
@@ -124,7 +124,7 @@ def _derived(cls: type[SteppingOptimizer], makers: Sequence[_Maker], servings: S
     for serving in for_gpus:
         for kind, derived in kernels.on_gpus:
             of_kind = records.setdefault(repr(replace(kind, device=serving.device)), [])
-            of_kind.append(_record_on_gpu(derived))
+            of_kind.append(record_on_gpu(derived, derived.source.name))
             sources[derived.source.name] = derived.source
     return OptimizerKernels(records, tuple(sources.values()))
 
@@ -247,14 +247,14 @@ def _refuse_without_text(cls: type[SteppingOptimizer], kind: Kind) -> None:
 
 
 def _record(variant: Variant) -> dict[str, Any]:
-    if isinstance(variant, TableVariant):
-        return {"name": variant.name, "operands": variant.operands, "numbers": variant.numbers}
-    return {"name": variant.name, "arguments": variant.arguments, "replaced": variant.replaced}
+    facts = {"operands": variant.operands, "numbers": variant.numbers, "one_by_one": variant.one_by_one}
+    return {"name": variant.name, **facts}
 
 
-def _record_on_gpu(derived: Derived) -> dict[str, Any]:
-    name = derived.source.name
-    return {"name": name, "operands": derived.given, "numbers": derived.beside, "launch": f"{name}_{LAUNCH}"}
+def record_on_gpu(derived: Derived, name: str) -> dict[str, Any]:
+    """What `packaged_optimizers` reads of a kernel in CUDA, under a name."""
+    facts = {"operands": derived.operands, "numbers": derived.numbers, "one_by_one": derived.one_by_one}
+    return {"name": name, **facts, "launch": f"{name}_{LAUNCH}"}
 
 
 def _agree(cls: type[SteppingOptimizer], carried: type[SteppingOptimizer], makers: Sequence[_Maker]) -> bool:

@@ -54,6 +54,26 @@ def merged(program: Program) -> Program:
     return replace(program, steps=(*numbers, kernel))
 
 
+def merged_numbers(program: Program) -> Kernel:
+    """The same for kernels of numbers alone, which have no axes: one that computes all outputs.
+
+    Args:
+        program: After the passes; its kernels have no axes.
+
+    Raises:
+        NotElementwise: If it does anything else.
+    """
+    sizes = {step.target.name for step in program.steps if isinstance(step, Number)}
+    merging, targets = _Merging(program, sizes, ()), dict[str, Buffer]()
+    for step in program.steps:
+        if isinstance(step, Kernel):
+            merging.add(step, {})
+            targets |= {target.name: target for target in step.targets}
+    lets = needed(merging.lets, [store.value for store in merging.stores])
+    made = tuple(targets[store.buffer] for store in merging.stores)
+    return Kernel(program.name, made, (), tuple(lets), tuple(merging.stores))
+
+
 def refusal(fact: str) -> NotElementwise:
     """A Program that no table of tensors serves."""
     return NotElementwise(f"{fact}, so it is no update element by element")

@@ -12,6 +12,7 @@ from opwright.codegen.cpp.loops.rows import reducing_step
 from opwright.codegen.cpp.part import Formulas, part_of
 from opwright.codegen.cpp.table.flat import Flat, flat
 from opwright.codegen.cpp.table.merged import merged
+from opwright.codegen.cpp.table.numbers import Given, NumbersWriter, kept_number
 from opwright.codegen.placeholders import placeholder, plain_refusals
 from opwright.errors import NotElementwise
 from opwright.ir.contents import locals_in, needed
@@ -109,15 +110,13 @@ class TableWriter:
         self.dialect = dialect
         self.name = name
         self.update = update
-        self.numbers = numbers
-        self.step = step
         self.operands = [buffer for buffer in update.inputs if buffer.name not in (*numbers, step)]
         self.places = {buffer.name: position for position, buffer in enumerate(self.operands)}
-        self.made = {target.name: target for _, target in update.scalars}
         self.targets = {
             output: place for output, place in zip(update.outputs, update.replaced, strict=False) if place is not None
         }
-        self.results = [name for name in self.targets if name in self.made]
+        given = Given(numbers, step, self.places, update.counts)
+        self._numbers = NumbersWriter(given, update.numbers, update.scalars, update.kept, update.outputs[-1])
 
     @property
     def type(self) -> str:
@@ -133,38 +132,15 @@ class TableWriter:
 
     def fields(self) -> Iterable[str]:
         """The members of `Numbers`: what is computed once for a tensor."""
-        for name, dtype in self._fields():
-            yield f"  {CPP_TYPES[dtype]} {name};"
-
-    def _fields(self) -> list[tuple[str, DType]]:
-        made = [(target.name, target.dtype) for target in self.made.values()]
-        return [*made, *((_kept(let), let.value.dtype) for let in self.update.kept)]
+        return self._numbers.fields()
 
     def compute(self) -> Iterable[str]:
         """The function that computes them, on the processor."""
-        yield "static bool compute(const double* row, double step, Size count, void* const* first, Numbers& numbers) {"
-        for let in self.update.numbers:
-            yield f"  {self._number(let)}"
-        for store, target in self.update.scalars:
-            yield f"  numbers.{target.name} = {spell_value(store.value)};"
-        for let in self.update.kept:
-            yield f"  numbers.{_kept(let)} = {let.name};"
-        valid = self.update.outputs[-1]
-        yield f"  return numbers.{valid};"
-        yield "}"
+        return self._numbers.compute("Size count")
 
-    def _number(self, let: Let) -> str:
-        value = self._loaded(let.value) if isinstance(let.value, Load) else spell_value(let.value)
-        return f"const {CPP_TYPES[let.value.dtype]} {let.name} = {value};"
-
-    def _loaded(self, load: Load, operands: str = "first") -> str:
-        if load.buffer in self.update.counts:
-            return "count"
-        if load.buffer == self.step:
-            return "step"
-        if load.buffer in self.numbers:
-            return f"row[{self.numbers.index(load.buffer)}]"
-        return f"*static_cast<const {CPP_TYPES[load.dtype]}*>({operands}[{self.places[load.buffer]}])"
+    def finish(self) -> Iterable[str]:
+        """The function that stores results without dimensions."""
+        return self._numbers.finish(self.targets)
 
     @property
     def passes(self) -> int:
@@ -195,13 +171,13 @@ class TableWriter:
     def before(self, of_pass: Pass) -> Iterable[str]:
         """What elements need of a tensor: numbers, reductions, and operands, of an array `row` of their addresses."""
         for let in of_pass.kept:
-            yield f"  const {CPP_TYPES[let.value.dtype]} {let.name} = numbers.{_kept(let)};"
+            yield f"  const {CPP_TYPES[let.value.dtype]} {let.name} = numbers.{kept_number(let)};"
         spellings = self.spellings()
         for late in of_pass.late:
             if isinstance(late, Reduce):
                 made = spellings[late.name].end.format(f"totals.{late.name}")
             elif isinstance(late.value, Load):
-                made = self._loaded(late.value, "row")
+                made = self._numbers.given.element(late.value, "row")
             else:
                 made = self._spelled(late)
             yield f"  const {CPP_TYPES[late.value.dtype]} {late.name} = {made};"
@@ -248,18 +224,6 @@ class TableWriter:
             raise NotElementwise(f"it computes '{access.buffer}' and does not return it")
         return replace(access, dtype=self.operands[self.places[self.targets[access.buffer]]].dtype)
 
-    def finish(self) -> Iterable[str]:
-        """The function that stores results without dimensions."""
-        yield "static void finish(void* const* first, const Numbers& numbers) {"
-        for name in self.results:
-            kind = CPP_TYPES[self.made[name].dtype]
-            yield f"  *static_cast<{kind}*>(first[{self.places[self.targets[name]]}]) = numbers.{name};"
-        yield "}"
-
 
 def _truth(value: bool) -> str:
     return "true" if value else "false"
-
-
-def _kept(let: Let) -> str:
-    return f"{let.name}_kept"
