@@ -1,15 +1,17 @@
-"""A step of AdamW, SGD with momentum and Lion on the processor: many tensors of all sizes, and few large ones.
+"""A step of AdamW, SGD with momentum, Lion and Adafactor on the processor: 300 tensors of all sizes, few large ones.
 
 python benchmarks/optimizers.py [--json FILE]
 
 The peers are the three ways of torch.optim (a loop over tensors, `foreach`, `fused`) and `torch.compile` around a
 step; for Lion, which torch does not have, a loop and `foreach` written by hand. "traffic alone" is the bound: an update
-that reads and writes the same tensors and computes one sum for each result. Gradients stay where they are. The
+that reads and writes the same tensors and computes one sum for each result. Adafactor, which has means of rows and
+columns, gets matrices of these sizes; torch has no `fused` for it. Gradients stay where they are. The
 bytes that a step moves are those of its operands; the bandwidth of a copy counts what it reads and what it writes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +26,7 @@ LEAST_OF_MANY, LEAST_OF_LARGE = 2.0, 1.0
 SIZES = {"300 tensors of 64 to 65,536": sizes_between(300), "40 tensors of 1,000,000": [1_000_000] * 40}
 MANY = next(iter(SIZES))
 HYPER: dict[str, dict[str, Any]] = {"AdamW": {}, "SGD": {"lr": 0.01, "momentum": 0.9}, "Lion": {}}
+OF_MATRICES = "Adafactor"
 MOVED = {"AdamW": 7, "SGD": 5, "Lion": 5}  # reads and writes for each element
 BOUND = "traffic alone"
 DTYPES = (torch.float32, torch.bfloat16)
@@ -82,7 +85,7 @@ def _lion_of_all(
 
 def measure(options: Options) -> list[Scorecard]:
     """Measure every optimizer at both sizes, float32; and the large tensors in bfloat16."""
-    cards = [_card(name, sizes, torch.float32, options) for name in HYPER for sizes in SIZES]
+    cards = [_card(name, sizes, torch.float32, options) for name in (*HYPER, OF_MATRICES) for sizes in SIZES]
     return [*cards, _traffic(options)]
 
 
@@ -104,24 +107,31 @@ def ways_of(
     """What makes the step of each contender, with tensors of its own."""
 
     def parameters() -> list[torch.Tensor]:
-        return _parameters(sizes, dtype, device)
+        return _parameters([_matrix(size) if name == OF_MATRICES else size for size in sizes], dtype, device)
 
-    hyper, of_torch = HYPER[name], getattr(torch.optim, name, None)
+    hyper, of_torch = HYPER.get(name, {}), getattr(torch.optim, name, None)
     make = of_torch or LionByHand
     ways = {
         "opwright": lambda: getattr(optim, name)(parameters(), **hyper).step,
-        BOUND: lambda: (two_states if MOVED[name] == 7 else one_state)(parameters()).step,
         "loop": lambda: make(parameters(), **hyper, foreach=False).step,
         "foreach": lambda: make(parameters(), **hyper, foreach=True).step,
     }
-    if of_torch is not None:
+    if name in MOVED:
+        ways[BOUND] = lambda: (two_states if MOVED[name] == 7 else one_state)(parameters()).step
+    if of_torch is not None and name != OF_MATRICES:
         ways["fused"] = lambda: make(parameters(), **hyper, fused=True).step
     if not (options.quick or options.without_compile):
         ways["torch.compile"] = lambda: torch.compile(make(parameters(), **hyper, foreach=True).step)
     return ways
 
 
-def _parameters(sizes: Sequence[int], dtype: torch.dtype, device: str = "cpu") -> list[torch.Tensor]:
+def _matrix(size: int) -> tuple[int, int]:
+    """The sizes of a matrix of about as many elements."""
+    rows = math.isqrt(size)
+    return rows, size // rows
+
+
+def _parameters(sizes: Sequence[int | tuple[int, int]], dtype: torch.dtype, device: str = "cpu") -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(0)
     params = [torch.randn(size, generator=generator).to(device, dtype).requires_grad_() for size in sizes]
     for param in params:

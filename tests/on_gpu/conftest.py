@@ -11,10 +11,10 @@ from tests.on_gpu.device import DEVICE
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
+    here = f"{Path(__file__).parent}/"
     absent = DEVICE.startswith("cuda") and not torch.cuda.is_available()
     for item in items:
-        if here in item.path.parents:
+        if str(item.path).startswith(here):
             item.add_marker(pytest.mark.gpu)
             item.add_marker(pytest.mark.seconds(300))
             if absent:

@@ -31,9 +31,9 @@ KIND = Kind(
 
 
 def packaged(gpus: Any) -> PackagedKernels:
-    record = {"name": "sgd_1", "arguments": ("param", "grad"), "replaced": ("param",)}
+    record = {"name": "sgd_1", "operands": ("param", "grad"), "numbers": ("lr",), "one_by_one": False}
     kernels = PackagedKernels("SGD")
-    kernels.equip("package", {repr(KIND): [record]}, lambda name: name, gpus)
+    kernels.equip("package", {repr(KIND): [record]}, lambda name: lambda address: 8, gpus)
     return kernels
 
 

@@ -56,8 +56,8 @@ def _place(entry: Entry, name: str) -> int:
 
 
 def _shape(entry: Entry, name: str) -> tuple[int, ...]:
-    """The sizes and strides of an operand; a gradient lies as its parameter does."""
-    tensor = entry.tensors["param" if name == "grad" else name]
+    """The sizes and strides of an operand; a gradient lies as its parameter does, unless it is copied."""
+    tensor = entry.tensors["param" if name == "grad" and not entry.copied else name]
     return (*tensor.shape, *tensor.stride())
 
 
