@@ -1,5 +1,7 @@
 """The order of all passes, for each backend.
 
+an update of an optimizer ─numbers_apart→ what is computed of numbers alone, and the rest; each of these, as all others:
+
 lowered ─specialize→ with cases for short sizes ─improving→ kernels ─short_rows→ what is explained ─finishing→ emitted
 """
 

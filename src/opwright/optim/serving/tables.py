@@ -57,6 +57,8 @@ def _place(entry: Entry, name: str) -> int:
 
 def _shape(entry: Entry, name: str) -> tuple[int, ...]:
     """The sizes and strides of an operand; a gradient lies as its parameter does, unless it is copied."""
+    if name == FACTOR:
+        return ()
     tensor = entry.tensors["param" if name == "grad" and not entry.copied else name]
     return (*tensor.shape, *tensor.stride())
 
@@ -94,8 +96,8 @@ class TensorTable:
         self._kept = array("q", bytes(_in_words(variant.bytes * count)))
         self._served = array("B", bytes(count))
         self._device = entries[0].param.device
-        of_each = [name for name in variant.operands if name != FACTOR] if variant.one_by_one else []
-        self._shapes = [array("q", [n for entry in entries for n in _shape(entry, name)]) for name in of_each]
+        named = variant.operands if variant.one_by_one else ()
+        self._shapes = [array("q", [size for entry in entries for size in _shape(entry, name)]) for name in named]
         self._shape_places = array("q", [shapes.buffer_info()[0] for shapes in self._shapes] or [0])
         self._layout = _Layout(
             count,
