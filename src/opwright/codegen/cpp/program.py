@@ -318,7 +318,7 @@ def _check(check: ir.Check, dtype: DType) -> Iterable[str]:
 def _strided(source: str, indices: Sequence[Integer], rank: int) -> tuple[list[str], str]:
     """The strides and the offset of a view, in C++."""
     axes = ir.view_axes(rank)
-    strides, offset = strides_along(source, indices, axes)
+    strides, offset = strides_along(source, tuple(indices), axes)
     return [strides[axis] or "0" for axis in axes], offset or "0"
 
 

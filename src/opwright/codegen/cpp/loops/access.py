@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 
 from opwright.codegen.cpp.expression import CPP_TYPES
 from opwright.codegen.cpp.loops.reductions import column_reducer
@@ -246,7 +248,7 @@ def _address(kernel: Kernel, buffer: str, indices: Sequence[Integer], *, iota: b
     axes = tuple(axis.name for axis in kernel.axes)
     row = axes[len(axes) - max(kernel.row_axes, 1) :] if axes else ()
     gathers = tuple(let.name for let in kernel.lets if isinstance(let, Gather))
-    strides, offset = strides_along(buffer, indices, (*axes, *gathers), unit=iota)
+    strides, offset = strides_along(buffer, tuple(indices), (*axes, *gathers), unit=iota)
     by = [gather for gather in gathers if strides[gather]]
     if len(by) > 1:
         raise NoKernel(f"'{buffer}' is indexed by {' and '.join(by)}; kernels gather along one dimension")
@@ -259,10 +261,13 @@ def _address(kernel: Kernel, buffer: str, indices: Sequence[Integer], *, iota: b
     )
 
 
+@lru_cache(maxsize=1024)
 def strides_along(
-    buffer: str, indices: Sequence[Integer], axes: Sequence[str], *, unit: bool = False
-) -> tuple[dict[str, str], str]:
+    buffer: str, indices: tuple[Integer, ...], axes: tuple[str, ...], *, unit: bool = False
+) -> tuple[Mapping[str, str], str]:
     """How far a step along each axis goes in a buffer, and where it begins, in C++; empty for nothing.
+
+    Each part of an emitter asks this again for the same kernel, so it is remembered.
 
     Raises:
         NoKernel: If an index is no sum of multiples of axes.
@@ -279,7 +284,7 @@ def strides_along(
             strides[axis].append(times(coefficient, step))
         if rest != ZERO:
             offsets.append(times(rest, step))
-    return {axis: " + ".join(parts) for axis, parts in strides.items()}, " + ".join(offsets)
+    return MappingProxyType({axis: " + ".join(parts) for axis, parts in strides.items()}), " + ".join(offsets)
 
 
 def _varies(kernel: Kernel, index: str, row: Sequence[str]) -> bool:
