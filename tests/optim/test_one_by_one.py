@@ -216,3 +216,40 @@ def test_a_state_whose_elements_share_memory_is_refused_as_pytorch_does() -> Non
     optimizer.state[params[0]]["average"] = torch.zeros(4).expand(5, 4)
     with pytest.raises(RuntimeError, match="single memory location"):
         train(optimizer, 1)
+
+
+def detached(param: Any, grad: Any, before: Any, step: Any, *, lr: float = 0.1) -> Any:
+    return param - lr * grad, param.detach()
+
+
+def seen_otherwise(param: Any, grad: Any, before: Any, step: Any, *, lr: float = 0.1) -> Any:
+    return param - lr * grad.softmax(-1), param.t()
+
+
+def exchanged(param: Any, grad: Any, before: Any, step: Any, *, lr: float = 0.1) -> Any:
+    return before - lr * grad, param.view_as(param)
+
+
+def multiplied(param: Any, grad: Any, before: Any, step: Any, *, lr: float = 0.1) -> Any:
+    turned = param.t()
+    new = param - lr * grad
+    return new, before + (new @ turned) / 10
+
+
+@pytest.mark.parametrize("function", [detached, seen_otherwise, exchanged, multiplied])
+@pytest.mark.parametrize("there", [lambda cls: cls, on_host])
+def test_results_that_share_memory_with_arguments(function: Callable[..., Any], there: Callable[[Any], Any]) -> None:
+    """Results are stored one after the other: storing the new parameter changes none that is a view of the old one."""
+    cls = there(opwright.optimizer(state=("before",))(function))
+    params = parameters([(4, 4), (6, 6)])
+    optimizer, exact = cls(params), [param.detach().clone() for param in params]
+    states: Any = None
+    for step in range(1, 4):
+        grads = [torch.randn(p.shape, generator=torch.Generator().manual_seed(step)) for p in params]
+        for param, grad in zip(params, grads, strict=True):
+            param.grad = grad
+        optimizer.step()
+        exact, states = cls.functional(exact, grads, states, float(step))
+    for param, right, state in zip(params, exact, states, strict=True):
+        torch.testing.assert_close(param.detach(), right)
+        torch.testing.assert_close(optimizer.state[param]["before"], state["before"])

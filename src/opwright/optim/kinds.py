@@ -231,11 +231,11 @@ def _refuse_truncation(value: Any, before: Any) -> None:
 
 
 def _apart(results: Sequence[torch.Tensor], arguments: Sequence[Any]) -> tuple[torch.Tensor, ...]:
-    """Results of which none is an argument or another result, because they are stored in different places."""
+    """Results of which none lies in the memory of an argument or of another one: they are stored one after the other."""
     taken = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
     made: list[torch.Tensor] = []
     for result in results:
-        is_taken = any(result is other for other in (*taken, *made))
+        is_taken = any(torch._C._is_alias_of(result, other) for other in (*taken, *made))
         made.append(result.clone() if is_taken else result)
     return tuple(made)
 

@@ -18,14 +18,15 @@ def memory_of_the_dying(program: ir.Program, replaced: Mapping[str, str] = Mappi
 
     The kernel is the last to use that buffer, and before it writes a place, it reads that place alone of it. The buffer
     is the Program's own: no input, no output, and nothing else lies in its memory. Or the result is the new value of an
-    input; then no other input is read after that, since callers may have put two in the same memory.
+    input; then no input is read after that, since callers may have put two in the same memory, and only kernels read
+    inputs at all: what the library makes of one may lie in its memory.
 
     Args:
         program: After the last pass.
         replaced: For results that are new values of inputs: these inputs, which have the sizes of the results.
     """
     buffers, free, last = ir.buffers_of(program), _own(program), _last_uses(program)
-    last_of_inputs = max((last.get(buffer.name, 0) for buffer in program.inputs if buffer.shape), default=0)
+    last_of_inputs = _last_use_of_inputs(program, last)
     found: dict[str, str] = {}
     for position, step in enumerate(program.steps):
         place = _only_place(step)
@@ -44,6 +45,15 @@ def memory_of_the_dying(program: ir.Program, replaced: Mapping[str, str] = Mappi
                 found[target.name] = name
                 break
     return found
+
+
+def _last_use_of_inputs(program: ir.Program, last: Mapping[str, int]) -> int | None:
+    """The position of the last step that reads an input; None if a step that is no kernel reads one."""
+    given = {buffer.name for buffer in program.inputs if buffer.shape}
+    others = (step for step in program.steps if not isinstance(step, ir.Kernel))
+    if any(not given.isdisjoint(reads_of(step)) for step in others):
+        return None
+    return max((last[name] for name in given if name in last), default=None)
 
 
 def _own(program: ir.Program) -> set[str]:
