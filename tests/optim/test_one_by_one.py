@@ -152,6 +152,21 @@ def test_new_values_take_the_place_of_the_old_ones() -> None:
     assert_same(params, train(on_host(cls)(parameters([(5, 4), (40, 30)])), 2))
 
 
+def by_first_column(param: Any, grad: Any, average: Any, step: Any, *, lr: float = 0.1) -> Any:
+    average = 0.5 * average + grad
+    return param - lr * grad[:, :1] * grad / (1 + average.abs().amax(0)), average
+
+
+@pytest.mark.parametrize("function", [by_columns, by_first_column])
+def test_a_gradient_may_lie_in_the_memory_of_its_parameter(function: Callable[..., Any]) -> None:
+    cls = opwright.optimizer(state=("average",))(function)
+    (param,) = parameters([(5, 4)])
+    param.grad, before = param.detach(), param.detach().clone()
+    cls([param]).step()
+    right, _ = function(before, before, torch.zeros(5, 4), 1.0)
+    torch.testing.assert_close(param.detach(), right)
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_rounding_at_random_is_unbiased_and_can_be_repeated(dtype: torch.dtype) -> None:
     def steps(seed: int) -> torch.Tensor:

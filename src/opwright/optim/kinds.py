@@ -14,6 +14,8 @@ from opwright.optim.definition import FACTOR, MASTER, STEP, Definition
 from opwright.optim.factor import scaled
 from opwright.tracing.interface.place import place_of
 
+_is_alias_of: Callable[[torch.Tensor, torch.Tensor], bool] = torch._C._is_alias_of  # type: ignore[attr-defined]
+
 Rounded = Callable[[torch.Tensor, torch.dtype], torch.Tensor]
 
 
@@ -231,11 +233,11 @@ def _refuse_truncation(value: Any, before: Any) -> None:
 
 
 def _apart(results: Sequence[torch.Tensor], arguments: Sequence[Any]) -> tuple[torch.Tensor, ...]:
-    """Results of which none lies in the memory of an argument or of another one: they are stored one after the other."""
+    """Results of which none lies in the memory of an argument or of another one: each is stored before the next."""
     taken = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
     made: list[torch.Tensor] = []
     for result in results:
-        is_taken = any(torch._C._is_alias_of(result, other) for other in (*taken, *made))
+        is_taken = any(_is_alias_of(result, other) for other in (*taken, *made))
         made.append(result.clone() if is_taken else result)
     return tuple(made)
 

@@ -18,8 +18,8 @@ def memory_of_the_dying(program: ir.Program, replaced: Mapping[str, str] = Mappi
 
     The kernel is the last to use that buffer, and before it writes a place, it reads that place alone of it. The buffer
     is the Program's own: no input, no output, and nothing else lies in its memory. Or the result is the new value of an
-    input; then no input is read after that, since callers may have put two in the same memory, and only kernels read
-    inputs at all: what the library makes of one may lie in its memory.
+    input; then no input is read after that, or at another place by the kernel, since callers may have put two in the
+    same memory, and only kernels read inputs at all: what the library makes of one may lie in its memory.
 
     Args:
         program: After the last pass.
@@ -27,6 +27,7 @@ def memory_of_the_dying(program: ir.Program, replaced: Mapping[str, str] = Mappi
     """
     buffers, free, last = ir.buffers_of(program), _own(program), _last_uses(program)
     last_of_inputs = _last_use_of_inputs(program, last)
+    given = {buffer.name for buffer in program.inputs if buffer.shape}
     found: dict[str, str] = {}
     for position, step in enumerate(program.steps):
         place = _only_place(step)
@@ -41,7 +42,8 @@ def memory_of_the_dying(program: ir.Program, replaced: Mapping[str, str] = Mappi
             same = (buffers[name].dtype, buffers[name].shape) == (target.dtype, target.shape)
             is_free = name in free and same and last[name] == position
             is_replaced = replaced.get(target.name) == name and buffers[name].dtype is target.dtype
-            if places == {place} and (is_free or (is_replaced and last_of_inputs == position)):
+            here_alone = all(at == {place} for each, at in read.items() if each in given)
+            if places == {place} and (is_free or (is_replaced and here_alone and last_of_inputs == position)):
                 found[target.name] = name
                 break
     return found
