@@ -213,14 +213,113 @@ def test_ready_ones_are_their_definitions(
         torch.testing.assert_close(param.detach().double(), right, rtol=tolerance, atol=tolerance)
 
 
-def test_a_step_that_breaks_off_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    cls = opwright.optimizer(state=("average",))(along_rows)
-    optimizer = cls(parameters([(5, 4)]))
+def inverts(param: Any, grad: Any, step: Any, *, lr: float = 0.1) -> Any:
+    return (param - lr * torch.linalg.inv(grad) / (1 + grad.abs().amax(0)),)
+
+
+def test_what_fails_for_the_values_of_a_tensor_raises_as_in_python_and_leaves_it_alone() -> None:
+    cls = opwright.optimizer()(inverts)
+    params = parameters([(4, 4)] * 3)
+    optimizer = cls(params)
+    for count in range(12):  # more often than an update may have ways
+        before = [param.detach().clone() for param in params]
+        grads = [torch.randn(4, 4, generator=torch.Generator().manual_seed(count)) for _ in params]
+        grads[1].fill_(0.0)
+        for param, grad in zip(params, grads, strict=True):
+            param.grad = grad
+        with pytest.raises(torch.linalg.LinAlgError):
+            optimizer.step()
+        for position in (0, 2):
+            torch.testing.assert_close(params[position], inverts(before[position], grads[position], count + 1.0)[0])
+        assert_same([params[1]], [before[1]])
+        assert [int(optimizer.state[param]["step"]) for param in params] == [count + 1, 0, count + 1]
+    assert len(variants(cls)) == 1
+
+
+def grows(param: Any, grad: Any, distance: Any, step: Any, *, lr: float = 0.1) -> Any:
+    distance = distance + grad.norm()
+    return param - lr * distance * grad, distance
+
+
+@pytest.mark.parametrize("there", [lambda cls: cls, pytest.param(on_host, marks=pytest.mark.falls_back)])
+def test_a_number_that_is_computed_of_a_tensor(there: Callable[[Any], Any]) -> None:
+    """As in Prodigy and D-Adaptation."""
+    cls = there(opwright.optimizer(state={"distance": lambda param, **_: torch.zeros(())})(grows))
+    params = parameters([(5, 4), (3, 3)])
+    optimizer, exact, states = cls(params), [param.detach().clone() for param in params], None
     train(optimizer, 1)
-    (variant,) = variants(cls)
-    object.__setattr__(variant, "run", lambda address: -1)
-    with pytest.raises(RuntimeError, match="Load the last checkpoint"):
-        train(optimizer, 1)
+    exact, states = cls.functional(exact, [param.grad for param in params], states, 1.0)
+    for param, right, state in zip(params, exact, states, strict=True):
+        torch.testing.assert_close(param.detach(), right)
+        torch.testing.assert_close(optimizer.state[param]["distance"], state["distance"])
+    assert bool(variants(cls)) == (there is not on_host)
+
+
+def counts_rows(param: Any, grad: Any, count: Any, step: Any, *, lr: float = 0.1) -> Any:
+    return param - lr * grad.softmax(-1), count.double() + 1
+
+
+def counts(param: Any, grad: Any, count: Any, step: Any, *, lr: float = 0.1) -> Any:
+    return param - lr * grad, count.double() + 1
+
+
+@pytest.mark.parametrize("function", [counts_rows, counts])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_wider_number_is_stored_in_its_dtype(function: Callable[..., Any], dtype: torch.dtype) -> None:
+    both = torch.zeros(2, dtype=dtype)
+    cls = opwright.optimizer(state={"count": lambda param, **_: both[0]})(function)
+    train(cls(parameters([(5, 4)], torch.bfloat16), rounding="stochastic"), 3)
+    assert both.tolist() == [3, 0]
+    assert variants(cls)
+
+
+def of_no_dimension(param: Any, grad: Any, average: Any, step: Any, *, lr: float = 0.1) -> Any:
+    new = param - lr * grad
+    square = torch.full((3, 3), 1.0) * param
+    return new, 0.1 * average + (square @ square).mean() * param + 0 * new
+
+
+def constant(param: Any, grad: Any, average: Any, step: Any, *, lr: float = 0.1) -> Any:
+    return torch.full_like(param, lr), torch.full_like(average, 3.0) * step
+
+
+@pytest.mark.parametrize("function", [of_no_dimension, constant])
+@pytest.mark.parametrize("there", [lambda cls: cls, on_host])
+def test_parameters_without_dimensions(
+    function: Callable[..., Any], there: Callable[[Any], Any], no_definition: None  # noqa: F811
+) -> None:  # fmt: skip
+    cls = there(opwright.optimizer(state=("average",))(function))
+    params = parameters([(), ()])
+    optimizer, exact, states = cls(params), [param.detach().clone() for param in params], None
+    for step in range(1, 4):
+        train(optimizer, 1, seed=step)
+        exact, states = cls.functional(exact, [param.grad for param in params], states, float(step))
+    for param, right, state in zip(params, exact, states, strict=True):
+        torch.testing.assert_close(param.detach(), right)
+        torch.testing.assert_close(optimizer.state[param]["average"], state["average"])
+    assert all("numbers.new_average" not in variant.text for variant in variants(cls))  # it may lie on a GPU
+
+
+@pytest.mark.parametrize("options", [{"state_dtype": torch.float64}, {"master": True, "state_dtype": torch.float64}])
+def test_rounding_at_random_beside_wider_states(options: dict[str, Any], no_definition: None) -> None:  # noqa: F811
+    dtype = torch.bfloat16 if "master" in options else torch.float32
+    cls = opwright.optimizer(state=("average",))(along_rows)
+    (ours,) = train(cls(parameters([(30, 20)], dtype), rounding="stochastic", **options), 3)
+    (right,) = train(cls(parameters([(30, 20)], dtype), **options), 3)
+    torch.testing.assert_close(ours, right, rtol=2**-7 if dtype is torch.bfloat16 else 1e-6, atol=1e-6)
+
+
+def Numbers(param: Any, grad: Any, step: Any, *, lr: float = 0.1) -> Any:
+    return (param - lr * grad.softmax(-1),)
+
+
+def Given(param: Any, grad: Any, step: Any, *, lr: float = 0.1) -> Any:
+    return (param - lr * grad.softmax(-1),)
+
+
+@pytest.mark.parametrize("function", [Numbers, Given])
+def test_an_update_may_be_called_as_what_functions_take(function: Callable[..., Any], no_definition: None) -> None:  # noqa: F811
+    train(opwright.optimizer()(function)(parameters([(5, 4)])), 1)
 
 
 @pytest.mark.falls_back
@@ -245,13 +344,19 @@ def exchanged(param: Any, grad: Any, before: Any, step: Any, *, lr: float = 0.1)
     return before - lr * grad, param.view_as(param)
 
 
+def turned(param: Any, grad: Any, before: Any, step: Any, *, lr: float = 0.1) -> Any:
+    product = before @ grad
+    other = param.mT
+    return param - lr * product, product @ other
+
+
 def multiplied(param: Any, grad: Any, before: Any, step: Any, *, lr: float = 0.1) -> Any:
     turned = param.t()
     new = param - lr * grad
     return new, before + (new @ turned) / 10
 
 
-@pytest.mark.parametrize("function", [detached, seen_otherwise, exchanged, multiplied])
+@pytest.mark.parametrize("function", [detached, seen_otherwise, exchanged, multiplied, turned])
 @pytest.mark.parametrize("there", [lambda cls: cls, on_host])
 def test_results_that_share_memory_with_arguments(function: Callable[..., Any], there: Callable[[Any], Any]) -> None:
     """Results are stored one after the other: storing the new parameter changes none that is a view of the old one."""

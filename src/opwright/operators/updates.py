@@ -153,8 +153,14 @@ def cuda_each_source(
 
 
 def _updated_each(update: Update, step: str, scalars: Collection[str], backend: Literal["cpp", "cuda"]) -> UpdatedEach:
-    apart = numbers_apart(update.lowered, {*update.numbers, *scalars})
     *results, valid = update.lowered.outputs
+    tensors = [result for result, name in zip(results, update.replaced, strict=True) if name not in scalars]
+    apart = numbers_apart(update.lowered, {*update.numbers, *scalars}, tensors)
+    if backend == "cuda" and any(name in apart.rest.outputs for name in {*results} - {*tensors}):
+        raise NoKernel(
+            "a state that the processor keeps as a number is computed of a tensor, for which it would wait",
+            hint="let its first value be a tensor with a dimension, such as param.new_zeros(1)",
+        )
     row = tuple(name for name in update.numbers if name != step)
     numbers, rest = optimize(apart.numbers, "cpp"), optimize(apart.rest, backend)
     return UpdatedEach(numbers, rest, row, step, tuple(zip(results, update.replaced, strict=True)), valid)

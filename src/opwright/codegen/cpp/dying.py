@@ -18,16 +18,17 @@ def memory_of_the_dying(program: ir.Program, replaced: Mapping[str, str] = Mappi
 
     The kernel is the last to use that buffer, and before it writes a place, it reads that place alone of it. The buffer
     is the Program's own: no input, no output, and nothing else lies in its memory. Or the result is the new value of an
-    input; then no input is read after that, or at another place by the kernel, since callers may have put two in the
-    same memory, and only kernels read inputs at all: what the library makes of one may lie in its memory.
+    input, and the kernel is the last step, so that nothing can fail or read after it; it reads no input at another place,
+    since callers may have put two in the same memory, and the library has made no view of one.
 
     Args:
         program: After the last pass.
         replaced: For results that are new values of inputs: these inputs, which have the sizes of the results.
     """
-    buffers, free, last = ir.buffers_of(program), _own(program), _last_uses(program)
-    last_of_inputs = _last_use_of_inputs(program, last)
-    given = {buffer.name for buffer in program.inputs if buffer.shape}
+    shared = _shared(program)
+    buffers, free, last = ir.buffers_of(program), _made(program) - shared, _last_uses(program)
+    given = {buffer.name for buffer in program.inputs if not buffer.by_value}
+    ends_in_place = given.isdisjoint(shared)
     found: dict[str, str] = {}
     for position, step in enumerate(program.steps):
         place = _only_place(step)
@@ -43,31 +44,27 @@ def memory_of_the_dying(program: ir.Program, replaced: Mapping[str, str] = Mappi
             is_free = name in free and same and last[name] == position
             is_replaced = replaced.get(target.name) == name and buffers[name].dtype is target.dtype
             here_alone = all(at == {place} for each, at in read.items() if each in given)
-            if places == {place} and (is_free or (is_replaced and here_alone and last_of_inputs == position)):
+            is_last = ends_in_place and position == len(program.steps) - 1
+            if places == {place} and (is_free or (is_replaced and here_alone and is_last)):
                 found[target.name] = name
                 break
     return found
 
 
-def _last_use_of_inputs(program: ir.Program, last: Mapping[str, int]) -> int | None:
-    """The position of the last step that reads an input; None if a step that is no kernel reads one."""
-    given = {buffer.name for buffer in program.inputs if buffer.shape}
-    others = (step for step in program.steps if not isinstance(step, ir.Kernel))
-    if any(not given.isdisjoint(reads_of(step)) for step in others):
-        return None
-    return max((last[name] for name in given if name in last), default=None)
+def _made(program: ir.Program) -> set[str]:
+    """Buffers that have memory when their step ends."""
+    new = (step for step in program.steps if isinstance(step, ir.Kernel) or _returns_new(step))
+    return {target.name for step in new for target in ir.targets_of(step)}
 
 
-def _own(program: ir.Program) -> set[str]:
-    """Buffers with memory of their own, which no other buffer, result or caller shares."""
-    made: set[str] = set()
-    shared = set(program.outputs)
-    for step in program.steps:
-        if isinstance(step, ir.Kernel) or (isinstance(step, ir.Call) and step.function in RETURNS_NEW):
-            made.update(target.name for target in ir.targets_of(step))
-        elif not isinstance(step, ir.Check):
-            shared.update(reads_of(step))
-    return made - shared
+def _shared(program: ir.Program) -> set[str]:
+    """Buffers in whose memory another buffer or a result may lie."""
+    others = (step for step in program.steps if not (isinstance(step, ir.Kernel | ir.Check) or _returns_new(step)))
+    return {*program.outputs, *(name for step in others for name in reads_of(step))}
+
+
+def _returns_new(step: ir.Step) -> bool:
+    return isinstance(step, ir.Call) and step.function in RETURNS_NEW
 
 
 def _last_uses(program: ir.Program) -> dict[str, int]:

@@ -34,5 +34,5 @@ def emit_cuda_each(updated: UpdatedEach, *, formulas: Formulas, header: str) -> 
     names = allocate([*kernels.device_texts, draft, writer.registration("")], CPP)
     device = device_text(kernels.device_texts, names, header)
     body = header + broken(names.spell(draft))
-    name = f"{writer.name}_{digest(device + body)}"
+    name = f"{writer.name}_{digest(device + body + writer.registration(''))}"
     return CudaSource(name, device, f"{body}\n{broken(names.spell(writer.registration(name)))}")

@@ -52,7 +52,7 @@ inline void count_step(const Table& table, Size t) {
 //
 // Update::Numbers is what is computed for a tensor, by Update::compute(row, step, count, operands, numbers), which returns
 // whether the update is valid; Update::elements(count, operands, numbers, totals, random) updates elements; Update::finish
-// stores the results without dimensions. Update::Totals is what Update::passes passes over all elements reduce, each by
+// stores the results without dimensions, by the random bits of a place behind all elements. Update::Totals is what Update::passes passes over all elements reduce, each by
 // Update::reduce(pass, count, operands, numbers, totals, part).
 template <class Update, int operands>
 inline Size compute_numbers(const Table& table) {
@@ -78,16 +78,21 @@ inline Size compute_numbers(const Table& table) {
   return refused;
 }
 
-// Store the results without dimensions, and count the step.
+// Store the results of a tensor that have no dimensions, and count its step.
+template <class Update, int operands>
+inline void finish_one(const Table& table, Size t) {
+  using Numbers = typename Update::Numbers;
+  void* first[operands];
+  for (int k = 0; k < operands; ++k) first[k] = table.columns[k][t];
+  const RandomStream random = random_stream(table.seed, table.starts[table.count] + t);
+  Update::finish(first, reinterpret_cast<const Numbers*>(table.kept)[t], random);
+  count_step(table, t);
+}
+
+// The same for all tensors.
 template <class Update, int operands>
 inline void finish_all(const Table& table) {
-  using Numbers = typename Update::Numbers;
-  for (Size t = 0; t < table.count; ++t) {
-    void* first[operands];
-    for (int k = 0; k < operands; ++k) first[k] = table.columns[k][t];
-    Update::finish(first, reinterpret_cast<const Numbers*>(table.kept)[t]);
-    count_step(table, t);
-  }
+  for (Size t = 0; t < table.count; ++t) finish_one<Update, operands>(table, t);
 }
 
 // Reduce all tensors in one pass, and add the results to those of the passes before.

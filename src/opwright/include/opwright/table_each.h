@@ -27,7 +27,15 @@ inline Tensor tensor_of(const Table& table, int column, Size t, ColumnKind kind)
   return Tensor(handle);
 }
 
-// Copy a result to the tensor that it replaces, unless it was written there. False if there was no memory.
+// Copy a result to the tensor that it replaces. False if there was no memory.
+inline bool copy_to(const Tensor& target, const Tensor& made) {
+  StableIValue stack[] = {pass(target), pass(made), pass(false)};
+  if (!call("aten::copy_", "", stack)) return false;
+  take(stack[0]);
+  return true;
+}
+
+// The same for one of its dtype, unless it was written there.
 template <class T>
 inline bool replace_by(const Tensor& target, const Tensor& made) {
   if (made.at<T>(0) == target.at<T>(0)) return true;
@@ -39,10 +47,7 @@ inline bool replace_by(const Tensor& target, const Tensor& made) {
     return true;
   }
 #endif
-  StableIValue stack[] = {pass(target), pass(made), pass(false)};
-  if (!call("aten::copy_", "", stack)) return false;
-  take(stack[0]);
-  return true;
+  return copy_to(target, made);
 }
 
 // The same for a result that is rounded at random; `result` tells those of an update apart. The random bits of an element
@@ -68,8 +73,8 @@ inline bool replace_randomly(const Tensor& target, const Tensor& made, RandomStr
 constexpr Size least_shared = 32768;  // elements: a larger tensor has work for all threads
 constexpr Size grain_of_small = 8192;
 
-// Update all tensors, or none: returns for how many tensors the update is not valid; -1 if memory ran out, or a library
-// operation failed, after some had been updated.
+// Update the tensors for which the update is valid: returns how many are left as they were, because it is not, or because
+// memory ran out or a library operation failed. `table.served` says which are done.
 //
 // Beside what `compute_numbers` asks of Update, Update::fits(given) says whether it serves tensors of these sizes;
 // Update::run(given, numbers, made) computes its results, and Update::store(given, made, random) puts them where they belong.
@@ -80,18 +85,15 @@ inline Size update_each(const Table& table, const ColumnKind (&kinds)[columns]) 
   struct Task {
     const Table& table;
     const ColumnKind (&kinds)[columns];
-    Size* starts;  // [tensor] and the end: how many elements of small tensors there are before it
-    bool failed;
+    Size* const starts;  // [tensor] and the end: how many elements of small tensors there are before it
+
+    ~Task() { delete[] starts; }
 
     Numbers& numbers(Size t) const { return reinterpret_cast<Numbers*>(table.kept)[t]; }
     Size elements(Size t) const { return table.starts[t + 1] - table.starts[t]; }
     bool is_small(Size t) const { return Update::shares_threads && elements(t) < least_shared; }
 
-    void take(Size t, Tensor (&given)[columns]) const {
-      for (int k = 0; k < columns; ++k) given[k] = tensor_of(table, k, t, kinds[k]);
-    }
-
-    bool serve(Size t) const {
+    bool is_valid(Size t) const {
       Tensor given[columns];
       void* first[columns];
       for (int k = 0; k < columns; ++k) {
@@ -104,33 +106,30 @@ inline Size update_each(const Table& table, const ColumnKind (&kinds)[columns]) 
       return Update::compute(table.numbers + table.rows[t] * table.width, next_step(table, t), given, first, numbers(t));
     }
 
-    void update(Size t) {
+    void update(Size t) const {
       Tensor given[columns], made[Update::results];
-      take(t, given);
-      const bool done = Update::run(given, numbers(t), made) &&
+      for (int k = 0; k < columns; ++k) given[k] = tensor_of(table, k, t, kinds[k]);
+      table.served[t] = table.served[t] && Update::run(given, numbers(t), made) &&
                         Update::store(given, made, random_stream(table.seed, table.starts[t]));
-      if (!done) __atomic_store_n(&failed, true, __ATOMIC_RELAXED);
+      if (table.served[t]) finish_one<Update, columns>(table, t);
     }
 
     static void run(Size begin, Size end, void* context) {
-      Task& task = *static_cast<Task*>(context);
+      const Task& task = *static_cast<const Task*>(context);
       for (Size t = 0; t < task.table.count; ++t)
         if (task.is_small(t) && task.starts[t] >= begin && task.starts[t] < end) task.update(t);
     }
-  } task{table, kinds, new Size[table.count + 1], false};
-  Size refused = 0;
-  for (Size t = 0; t < table.count; ++t) refused += !(table.served[t] = task.serve(t));
-  if (!refused) {
-    task.starts[0] = 0;
-    for (Size t = 0; t < table.count; ++t) {
-      if (!task.is_small(t)) task.update(t);
-      task.starts[t + 1] = task.starts[t] + (task.is_small(t) ? task.elements(t) : 0);
-    }
-    run_in_parallel(task.starts[table.count], grain_of_small, &Task::run, &task);
-    if (!task.failed) finish_all<Update, columns>(table);
+  } task{table, kinds, new Size[table.count + 1]};
+  for (Size t = 0; t < table.count; ++t) table.served[t] = task.is_valid(t);
+  task.starts[0] = 0;
+  for (Size t = 0; t < table.count; ++t) {
+    if (!task.is_small(t)) task.update(t);
+    task.starts[t + 1] = task.starts[t] + (task.is_small(t) ? task.elements(t) : 0);
   }
-  delete[] task.starts;
-  return task.failed ? -1 : refused;
+  run_in_parallel(task.starts[table.count], grain_of_small, &Task::run, &task);
+  Size left = 0;
+  for (Size t = 0; t < table.count; ++t) left += !table.served[t];
+  return left;
 }
 
 // An update as an operator, as those of opwright/table.h.

@@ -82,17 +82,22 @@ class Bucket:
         """
         state, skip = given.state, given.skip
         numbers = with_factor(given.numbers, given.factor, self._device if self._kind.distant_factor else None)
-        if state is not None:
-            known = self._variants.known(state, self._kind, self._device)
-            if known and not self._table(known[0]).run(gradients, numbers, seed, skip):
+        remaining = self.entries
+        known = [] if state is None else self._variants.known(state, self._kind, self._device)
+        if known and (skip is None or known[0].launch is not None):
+            rest = self._table(known[0]).run(gradients, numbers, seed, skip)
+            if not rest:
                 if given.undecided is not None:
                     given.undecided.count(entry.state for entry in self.entries)
                 return
+            if known[0].one_by_one:
+                remaining = [self.entries[position] for position in rest]
         if skip is not None and skip.now():
             return
         point_to()
         refusal = None
-        remaining = self._by_known(state, numbers, seed) if state is not None else self.entries
+        if state is not None:
+            remaining = self._by_known(state, remaining, numbers, seed)
         while state is not None and remaining and refusal is None:
             of_entry = self._numbers_of(remaining[0], numbers)
             own = {name: value for name, value in of_entry.items() if not isinstance(value, torch.Tensor)}
@@ -120,10 +125,11 @@ class Bucket:
         known = [] if state is None else self._variants.known(state, self._kind, self._device)
         return bool(known) and known[0].launch is not None and not keeps_numbers(self._kind)
 
-    def _by_known(self, state: Hashable, numbers: Sequence[Numbers], seed: int) -> Sequence[Entry]:
+    def _by_known(
+        self, state: Hashable, remaining: Sequence[Entry], numbers: Sequence[Numbers], seed: int
+    ) -> Sequence[Entry]:
         """Update what the variants so far serve; returns the rest. The variant of the last parameters comes first."""
         known = self._variants.known(state, self._kind, self._device)
-        remaining: Sequence[Entry] = self.entries
         for variant in tuple(known):
             remaining = self._by(variant, remaining, numbers, seed)
             if not remaining:
@@ -135,7 +141,7 @@ class Bucket:
     def _by(self, variant: Variant, entries: Sequence[Entry], numbers: Sequence[Numbers], seed: int) -> Sequence[Entry]:
         """Update what a variant serves; returns the rest."""
         refused = self._in_table(variant, entries, numbers, seed)
-        if not refused or len(refused) == len(entries):
+        if not refused or len(refused) == len(entries) or variant.one_by_one:
             return [entries[position] for position in refused]
         out = set(refused)
         served = [entry for position, entry in enumerate(entries) if position not in out]

@@ -18,8 +18,9 @@ class Variant:
     """A kernel, or several, for many tensors.
 
     Attributes:
-        run: Takes the address of a table, see include/opwright/table.h; returns how many tensors it does not serve.
-            Where there is a `launch`, it computes the numbers of the table.
+        run: Takes the address of a table, see include/opwright/table.h; returns how many tensors it does not serve:
+            it has updated all or none, or one by one those that it serves. Where there is a `launch`, it computes the
+            numbers of the table.
         name: Of the operator that it is.
         bytes: How much room it needs for each tensor.
         reduced_bytes: The same for what is reduced of a tensor, or of a piece of it; 0 if nothing is.

@@ -116,7 +116,7 @@ class Plan:
         self._where = place_of if self._parts else _place
         tensors = [t for t in (*params, *self._held) if isinstance(t, torch.Tensor)]
         self._watched = [t for t in tensors if self._parts or type(t) in PLAIN_TYPES]
-        self._memory = [tensor for tensor in self._watched if type(tensor) in PLAIN_TYPES]
+        self._memory = [t for t in self._watched if type(t) in PLAIN_TYPES and t.layout is torch.strided]
         self._places = list(map(self._where, self._watched))
         self._shapes = self._now_shapes()
         self._gradients = _facts([param.grad for param in params if param.grad is not None])
@@ -200,7 +200,7 @@ class Plan:
         if not self._is_strided:
             return [(param.shape, param.layout) for param in self.params]
         bits = [*map(_is_negative, self._memory), *map(_is_conjugate, self._memory)]
-        return [*[param.shape for param in self.params], *map(_strides, self.params), *bits]
+        return [*[param.shape for param in self.params], *map(_strides, self._memory), *bits]
 
     def decides_later(self, state: Hashable) -> bool:
         """Whether a step can be called off where its kernels run, so that the processor need not wait to know.

@@ -118,7 +118,7 @@ class TensorTable:
     def run(
         self, gradients: Sequence[int], numbers: Sequence[Mapping[str, Any]], seed: int, skip: Skip | None = None
     ) -> list[int]:
-        """Update all tensors, or none; returns the positions of those that the kernel does not serve.
+        """Update all tensors, or none, and one by one those that can be; returns the positions of those that are left.
 
         Args:
             gradients: Their addresses.
@@ -134,13 +134,7 @@ class TensorTable:
         names = self._variant.numbers
         self._numbers[:] = array("d", [numbers[group][name] for group in self._groups for name in names] or [0.0])
         self._layout.seed = seed
-        refused = self._variant.run(self._address)
-        if refused < 0:
-            raise RuntimeError(
-                f"{self._variant.name} could not go on after it had updated some parameters: memory ran out, or an "
-                "operation of PyTorch failed. Load the last checkpoint."
-            )
-        if not refused:
+        if not self._variant.run(self._address):
             if self._variant.launch is not None:
                 self._variant.launch(self._address, self._on_device(), self._room_for_totals())
             return []

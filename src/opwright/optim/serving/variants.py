@@ -119,12 +119,17 @@ class Variants:
                         f"its branches on numbers have gone {MOST_VARIANTS} ways, each with a kernel of its own",
                         hint="compute with the numbers instead of deciding with `if`",
                     )
-                variants.found.append(self._derived(state, wanted))
+                made = self._derived(state, wanted)
             except OpwrightError as refusal:
                 if not isinstance(refusal, TracingFailed):  # which may come of these numbers alone
                     variants.refusal = refusal.again()
                 raise
-            return variants.found[-1]
+            for known in variants.found:
+                if known.name == made.name:  # which did not fail for these numbers, but for the values of a tensor
+                    variants.tries -= 1
+                    return known
+            variants.found.append(made)
+            return made
 
     def _recorded(self, state: State, kind: Kind) -> list[Variant]:
         """What other processes derived for a kind."""

@@ -33,14 +33,15 @@ class Apart:
     rest: Program
 
 
-def numbers_apart(program: Program, given: Collection[str]) -> Apart:
+def numbers_apart(program: Program, given: Collection[str], tensors: Collection[str] = ()) -> Apart:
     """See the top.
 
     Args:
         program: As it was lowered.
         given: The names of inputs without dimensions that are numbers.
+        tensors: The outputs that the rest has to compute, whatever they are computed of.
     """
-    known, constants = set(given), set[str]()
+    known, constants, in_both = set(given), set[str](), set[str]()
     first: list[Step] = []
     rest: list[Step] = []
     for step in program.steps:
@@ -48,25 +49,28 @@ def numbers_apart(program: Program, given: Collection[str]) -> Apart:
         if is_number:
             known.update(target.name for target in _made(step))
             first.append(step)
-        if isinstance(step, Number) or (is_number and constants.issuperset(reads_of(step))):
-            constants.update(target.name for target in _made(step))  # a size, or nothing but sizes and constants
+        made = {target.name for target in _made(step)}
+        is_constant = isinstance(step, Number) or (is_number and constants.issuperset(reads_of(step)))
+        if is_constant:
+            constants |= made
+        if not is_number or is_constant or not made.isdisjoint(tensors):
             rest.append(step)
-        elif not is_number:
-            rest.append(step)
+            in_both |= made if is_number else set()
     buffers = buffers_of(program)
-    rest = list(_with_tensors(rest, known - constants, buffers))
-    read = {name for step in rest for name in reads_of(step)} - constants
+    rest = list(_with_tensors(rest, known - in_both, buffers))
+    read = {name for step in rest for name in reads_of(step)} - in_both
     by_value = [replace(buffer, by_value=True) for name, buffer in buffers.items() if name in known & read]
     needed = [buffer.name for buffer in by_value]
-    own = [name for name in program.outputs if name in known and name not in needed]
-    tensors = [buffer for buffer in program.inputs if buffer.name not in given]
+    numbers = known - set(tensors)
+    own = [name for name in program.outputs if name in numbers and name not in needed]
+    inputs = [buffer for buffer in program.inputs if buffer.name not in given]
     return Apart(
         numbers=replace(program, steps=tuple(first), outputs=(*needed, *own)),
         rest=replace(
             program,
-            inputs=(*tensors, *by_value),
+            inputs=(*inputs, *by_value),
             steps=tuple(rest),
-            outputs=tuple(name for name in program.outputs if name not in known),
+            outputs=tuple(name for name in program.outputs if name not in numbers),
         ),
     )
 

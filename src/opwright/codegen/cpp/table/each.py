@@ -77,7 +77,7 @@ def emit_each(updated: UpdatedEach, *, formulas: Formulas, header: str) -> Table
         draft = "\n".join(['#include "opwright/kernel.h"', *writer.text()])
     names = allocate([draft, writer.registration("")], CPP)
     body = header + broken(names.spell(draft))
-    name = f"{writer.name}_{digest(body)}"
+    name = f"{writer.name}_{digest(body + writer.registration(''))}"
     source = CppSource(name, f"{body}\n{broken(names.spell(writer.registration(name)))}")
     return TableSource(source, updated.operands, updated.row)
 
@@ -157,14 +157,14 @@ class EachWriter:
         yield ""
         yield f"static bool run(const Tensor (&given)[{len(self.columns)}], const Numbers& numbers, Tensor* made) {{"
         yield from (f"  {line}" for line in self.entering)
-        yield f"  return {self.name}(given, numbers, made);"
+        yield f"  return emitted::{self.name}(given, numbers, made);"
         yield "}"
         yield ""
         yield "static bool store(const Tensor* given, const Tensor* made, RandomStream random) {"
         yield f"  return {' && '.join(self._stored(*each) for each in enumerate(self.rest.outputs))};"
         yield "}"
         yield ""
-        yield from self.numbers.finish(self.targets)
+        yield from self.numbers.finish(self.targets, {name: self.inputs[name].dtype for name in self.columns})
 
     def _sizes(self) -> Iterable[str]:
         """The sizes that numbers are computed of."""
@@ -182,13 +182,18 @@ class EachWriter:
         tensors = f"given[{self.columns.index(self.targets[result])}], made[{position}]"
         if made is target:
             return f"replace_by<{CPP_TYPES[target]}>({tensors})"
+        if not target.is_half:
+            return f"copy_to({tensors})"
         types = f"{CPP_TYPES[made]}, {CPP_TYPES[target]}, to_{target.value}_randomly"
         return f"replace_randomly<{types}>({tensors}, random, {position})"
 
     def registration(self, name: str) -> str:
         """The operator, under a name."""
         ranks = {buffer.name: len(buffer.shape) for buffer in self.tensors}
-        kinds = ", ".join(f"{{{TORCH_TYPES[self.inputs[name].dtype]}, {ranks.get(name, -1)}}}" for name in self.columns)
+        on_gpu = -1 if self.entering else 0  # numbers lie with the processor
+        kinds = ", ".join(
+            f"{{{TORCH_TYPES[self.inputs[name].dtype]}, {ranks.get(name, on_gpu)}}}" for name in self.columns
+        )
         return "\n".join(
             [
                 f"static void {self.name}_on_stack(StableIValue* stack, uint64_t, uint64_t) {{",

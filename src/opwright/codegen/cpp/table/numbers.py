@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from opwright.codegen.cpp.expression import CPP_TYPES, spell_value
+from opwright.codegen.cpp.expression import CPP, CPP_TYPES, Dialect, spell_value
 from opwright.ir.expressions.dtype import DType
-from opwright.ir.expressions.expression import Expression, Load
+from opwright.ir.expressions.expression import Expression, Load, Local, cast
 from opwright.ir.program import Buffer, Let, Store
 
 
@@ -98,18 +98,36 @@ class NumbersWriter:
     def _spelled(self, value: Expression) -> str:
         return self.given.element(value) if isinstance(value, Load) else spell_value(value)
 
-    def finish(self, targets: Mapping[str, str]) -> Iterable[str]:
+    def finish(self, targets: Mapping[str, str], dtypes: Mapping[str, DType]) -> Iterable[str]:
         """The function that stores results without dimensions.
 
         Args:
             targets: For each result, the operand that it replaces.
+            dtypes: Of the operands.
         """
-        yield "static void finish(void* const* first, const Numbers& numbers) {"
-        for name, target in targets.items():
-            if name in self.made:
-                kind = CPP_TYPES[self.made[name].dtype]
-                yield f"  *static_cast<{kind}*>(first[{self.given.operands[target]}]) = numbers.{name};"
+        yield "static void finish(void* const* first, const Numbers& numbers, RandomStream random) {"
+        stored = [(self.made[name], target) for name, target in targets.items() if name in self.made]
+        for count, (made, target) in enumerate(stored):
+            value = kept_in(
+                Local(f"numbers.{made.name}", made.dtype), dtypes[target], f"random_bits(random, 0, {count})"
+            )
+            kind = CPP_TYPES[dtypes[target]]
+            yield f"  *static_cast<{kind}*>(first[{self.given.operands[target]}]) = {value};"
         yield "}"
+
+
+def kept_in(value: Expression, dtype: DType, random: str, dialect: Dialect = CPP) -> str:
+    """A result in the dtype that it is kept in: one that is wider than a half type is rounded at random.
+
+    Args:
+        value: The result.
+        dtype: In which it is kept.
+        random: Random bits.
+        dialect: How it is computed.
+    """
+    if dtype.is_half and value.dtype is not dtype:
+        return f"to_{dtype.value}_randomly({spell_value(cast(value, DType.FLOAT32), dialect)}, {random})"
+    return spell_value(cast(value, dtype), dialect)
 
 
 def kept_number(let: Let) -> str:

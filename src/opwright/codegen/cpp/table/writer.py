@@ -12,12 +12,12 @@ from opwright.codegen.cpp.loops.rows import reducing_step
 from opwright.codegen.cpp.part import Formulas, part_of
 from opwright.codegen.cpp.table.flat import Flat, flat
 from opwright.codegen.cpp.table.merged import merged
-from opwright.codegen.cpp.table.numbers import Given, NumbersWriter, kept_number
+from opwright.codegen.cpp.table.numbers import Given, NumbersWriter, kept_in, kept_number
 from opwright.codegen.placeholders import placeholder, plain_refusals
 from opwright.errors import NotElementwise
 from opwright.ir.contents import locals_in, needed
 from opwright.ir.expressions.dtype import DType
-from opwright.ir.expressions.expression import Expression, Load, cast
+from opwright.ir.expressions.expression import Expression, Load
 from opwright.ir.program import Buffer, Kernel, Let, Program, Reduce, Store
 from opwright.passes.order import finish
 
@@ -140,7 +140,7 @@ class TableWriter:
 
     def finish(self) -> Iterable[str]:
         """The function that stores results without dimensions."""
-        return self._numbers.finish(self.targets)
+        return self._numbers.finish(self.targets, {buffer.name: buffer.dtype for buffer in self.operands})
 
     @property
     def passes(self) -> int:
@@ -211,10 +211,7 @@ class TableWriter:
 
     def _stored(self, value: Expression, dtype: DType, count: int) -> str:
         """A result, in the dtype of the tensor that it replaces."""
-        if not (dtype.is_half and value.dtype is not dtype):
-            return spell_value(cast(value, dtype), self.dialect)
-        operand = spell_value(cast(value, DType.FLOAT32), self.dialect)
-        return f"to_{dtype.value}_randomly({operand}, random_bits(random, j, {count}))"
+        return kept_in(value, dtype, f"random_bits(random, j, {count})", self.dialect)
 
     def _in_place(self, access: Access) -> Access:
         """A store, to the tensor that its result replaces."""
