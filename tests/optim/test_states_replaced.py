@@ -37,7 +37,7 @@ def memory_replaced(optimizer: Any) -> None:
 
 
 def parameter_replaced(optimizer: Any) -> None:
-    optimizer.param_groups[0]["params"][0].data = torch.ones(3, 4)
+    optimizer.param_groups[0]["params"][0].data = torch.ones(4, 4)
 
 
 def gradient_transposed(optimizer: Any) -> None:
@@ -64,13 +64,17 @@ def state_negated(optimizer: Any) -> None:
     state["exp_avg"] = torch._neg_view(-state["exp_avg"])
 
 
+def state_turned(optimizer: Any) -> None:
+    optimizer.state[optimizer.param_groups[0]["params"][0]]["exp_avg"].t_()
+
+
 def parameters_swapped(optimizer: Any) -> None:
     optimizer.param_groups[0]["params"].reverse()
 
 
 CHANGES = (
     *(emptied, begun_anew, one_replaced, one_tensor_replaced, memory_replaced, parameter_replaced, gradient_transposed),
-    *(gradient_dropped, gradient_conjugated, parameter_negated, state_negated, parameters_swapped),
+    *(gradient_dropped, gradient_conjugated, parameter_negated, state_negated, state_turned, parameters_swapped),
 )
 
 
@@ -84,7 +88,7 @@ def test_a_change_between_steps_is_seen(
     found = []
     for cls in (optim.AdamW, torch.optim.AdamW):
         generator = torch.Generator().manual_seed(0)
-        params = [torch.randn(shape, generator=generator).requires_grad_() for shape in ((3, 4), (5,))]
+        params = [torch.randn(shape, generator=generator).requires_grad_() for shape in ((4, 4), (5,))]
         optimizer = cls(params, lr=0.1)
         for step in range(5):
             for param in params:

@@ -18,8 +18,8 @@ def memory_of_the_dying(program: ir.Program, replaced: Mapping[str, str] = Mappi
 
     The kernel is the last to use that buffer, and before it writes a place, it reads that place alone of it. The buffer
     is the Program's own: no input, no output, and nothing else lies in its memory. Or the result is the new value of an
-    input, and the kernel is the last step, so that nothing can fail or read after it; it reads no input at another place,
-    since callers may have put two in the same memory, and the library has made no view of one.
+    input, and the kernel is the last step, so that nothing can fail or read after it; it reads no input at another
+    place, since callers may have put two in the same memory, and the library has made no view of one.
 
     Args:
         program: After the last pass.
