@@ -8,10 +8,11 @@ from torch import Tensor
 
 from opwright.api.operator import Operator
 from tests.quiet_settings import quiet_settings
+from tests.suite.nights import mostly_at_night
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("integer", [torch.int32, torch.int64, torch.int16, torch.uint8])
+@pytest.mark.parametrize("integer", mostly_at_night([torch.int32, torch.int64, torch.int16, torch.uint8], 2))
 def test_a_number_that_was_an_integer_is_no_negative_zero(integer: torch.dtype, dtype: torch.dtype) -> None:
     def reference(x: Tensor) -> Tensor:
         return 1 / (x * 2).to(integer).to(dtype)

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from opwright.api.operator import Operator
 from opwright.codegen.cpp.loops import stages
+from tests.suite.nights import mostly_at_night
 
 CHAINS: dict[str, tuple[Callable[..., Tensor], int]] = {
     "one function": (lambda x, y: torch.exp(x) * torch.sin(y), 0),
@@ -32,7 +33,10 @@ CHAINS: dict[str, tuple[Callable[..., Tensor], int]] = {
 }
 
 
-@pytest.mark.parametrize("name", CHAINS)
+BY_DAY = ("two in a row", "reduced", "one is the same for a row", "a factor of the row", "masked", "a loss")
+
+
+@pytest.mark.parametrize("name", mostly_at_night(CHAINS, BY_DAY))
 def test_values(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of several runs, the last of them not full."""
     function, kept = CHAINS[name]
