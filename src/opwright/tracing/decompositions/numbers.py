@@ -70,28 +70,6 @@ def _isin(x: torch.Tensor, values: torch.Tensor, *, assume_unique: bool = False,
     return ~found if invert else found
 
 
-def _multi_margin_loss_backward(
-    gradient: torch.Tensor,
-    x: torch.Tensor,
-    target: torch.Tensor,
-    p: Any,
-    margin: Any,
-    weight: torch.Tensor | None = None,
-    reduction: int = 1,
-) -> torch.Tensor:
-    """The gradient of Σ max(0, margin - x[target] + x)^p / classes; `reduction` 0 is none, 1 a mean."""
-    rows, classes = x.reshape(-1, x.shape[-1]), target.reshape(-1, 1)
-    chosen = torch.arange(rows.shape[1]) == classes
-    excess = margin - torch.sum(torch.where(chosen, rows, 0.0), [1], True) + rows
-    above = (excess > 0) & ~chosen
-    slope = (torch.where(above, 2 * excess, 0.0) if p == 2 else above.to(x.dtype)) / rows.shape[1]
-    if weight is not None:
-        slope = slope * torch.sum(torch.where(chosen, weight, 0.0), [1], True)
-    cotangents = gradient.reshape(-1, 1) if reduction == 0 else gradient
-    slope = slope * (cotangents / rows.shape[0] if reduction == 1 else cotangents)
-    return torch.where(chosen, -torch.sum(slope, [1], True), slope).reshape(x.shape)
-
-
 NUMBER_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.scatter.value: lambda x, dim, index, value: aten.scatter.src(x, dim, index, _filled(index, value, x)),
     aten.scatter.value_reduce: _scatter_value_reduce,
@@ -104,6 +82,5 @@ NUMBER_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.broadcast_tensors.default: _broadcast,
     aten.tensor_split.sections: _tensor_split,
     aten.isin.Tensor_Tensor: _isin,
-    aten.multi_margin_loss_backward.default: _multi_margin_loss_backward,
     aten.unbind_copy.int: lambda x, dim=0: [x.select(dim, index).clone() for index in range(x.shape[dim])],
 }
