@@ -101,7 +101,8 @@ def test_a_tensor_is_filled_with_values_that_its_dtype_holds(
 
 
 @pytest.mark.falls_back
-def test_an_exponent_that_a_dtype_does_not_hold_is_refused_as_in_torch() -> None:
-    operator = Operator(lambda x: x**300 * 2, name="tests::a_great_exponent")
-    with pytest.raises(RuntimeError, match="without overflow"):
+@pytest.mark.parametrize(("exponent", "words"), [(300, "without overflow"), (-2, "negative"), (-(2**40), "negative")])
+def test_an_exponent_that_integers_do_not_take_is_refused_as_in_torch(exponent: int, words: str) -> None:
+    operator = Operator(lambda x: x**exponent * 2, name="tests::a_refused_exponent")
+    with pytest.raises(RuntimeError, match=words):
         operator(torch.arange(4, dtype=torch.uint8))
