@@ -235,3 +235,29 @@ def test_a_view_that_eager_refuses_is_refused_after_one_that_it_takes(gradient):
     assert viewed.last_rung == "cpp"
     assert torch.equal(reshaped_before(across), reshaped_before.reference(across))
     assert reshaped_before.last_rung == "cpp"
+
+
+def halved(x: Tensor) -> Tensor:
+    return (x * 2).reshape(2, -1) * 3
+
+
+def turned(x: Tensor) -> Tensor:
+    return (x * 2).reshape(*x.shape[::-1]) * 3
+
+
+REGROUPED = {
+    "a copy, then a view": (halved, [(4, 6), (2, 5), (4, 3)]),
+    "a view, then a copy": (halved, [(2, 5), (4, 6), (2, 3)]),
+    "the sizes exchanged, then equal": (turned, [(4, 6), (4, 4), (3, 5)]),
+    "equal sizes, then others": (turned, [(4, 4), (4, 6), (3, 3)]),
+}
+
+
+@pytest.mark.parametrize("case", REGROUPED)
+@pytest.mark.parametrize("gradient", [False, True])
+def test_a_reshape_is_a_view_or_a_copy_by_the_sizes_of_each_call(case: str, gradient: bool) -> None:
+    function, shapes = REGROUPED[case]
+    operator = Operator(function, name=f"strides::{function.__name__}", settings=quiet_settings(optimized=False))
+    for shape in shapes:
+        assert_as_eager(operator, transposed(*shape).detach().requires_grad_(gradient), order=int(gradient))
+        assert operator.last_rung == "cpp"

@@ -27,6 +27,7 @@ from opwright.tracing.outside.unasked import is_a, members_of
 from opwright.tracing.recording.local_variables import LocalVariables
 from opwright.tracing.recording.questions import Listener
 from opwright.tracing.recording.recorder import Recorder
+from opwright.tracing.recording.regrouping import guard_regrouping
 from opwright.tracing.recording.values import Digests
 from opwright.tracing.scalars.posing import posing_as_plain
 from opwright.tracing.scalars.rounding import rounding_each_step
@@ -57,7 +58,7 @@ class Session:
         self._variables: list[tuple[str, torch.Tensor]] = []
         self._given: dict[int, TensorSpec] = {}  # given values of what the reference computes, by input
         self._on_gpu = False
-        self._is_conditioned = False
+        self._is_conditioned = self._is_permuted = False
         self.asks_for_identity = self.switches_gradients_on = False
 
     @property
@@ -83,6 +84,7 @@ class Session:
                 tensor = self._declare(spec.name, torch.empty((), dtype=spec.dtype))
             return self._recorder.numbers.symbol(spec.name, spec.value, tensor)
         self._on_gpu |= spec.device == "cuda"
+        self._is_permuted |= bool(spec.order)
         with self._mode:
             return self._declare(spec.name, self._empty(spec))
 
@@ -216,6 +218,8 @@ class Session:
 
     def graph(self, outputs: Sequence[torch.Tensor]) -> Graph:
         """Close the trace."""
+        if self._is_permuted:
+            guard_regrouping(self._recorder.fx)
         return Graph(
             fx=self._recorder.fx,
             inputs=tuple(self._inputs),

@@ -62,3 +62,47 @@ def test_a_count_of_what_is_not_zero_requires_a_gradient_as_in_torch() -> None:
     assert gradient is None
     torch.testing.assert_close(operator(x.detach()), torch.full((4,), 6.0))
     assert operator.last_rung == "cpp"
+
+
+def masked_fill(x: Tensor, value: Tensor) -> Tensor:
+    return (x * 1).masked_fill(x > 1, value) * 1
+
+
+def index_fill(x: Tensor, value: Tensor) -> Tensor:
+    return torch.index_fill(x * 1, 0, torch.tensor([1, 2]), value) * 1
+
+
+@pytest.mark.parametrize("function", [masked_fill, index_fill])
+@pytest.mark.parametrize(
+    ("dtype", "given", "right", "wrong"),
+    [
+        (torch.uint8, torch.int32, [7, -5], [300, -300]),
+        (torch.int8, torch.float32, [1.5, -100.0], [200.0, float("nan"), float("inf")]),
+        (torch.int64, torch.float16, [1.0], [float("inf"), float("nan")]),
+        (torch.float16, torch.float32, [1.5, float("inf"), float("nan")], [1e5]),
+    ],
+)
+def test_a_tensor_is_filled_with_values_that_its_dtype_holds(
+    function: Callable[[Tensor, Tensor], Tensor],
+    dtype: torch.dtype,
+    given: torch.dtype,
+    right: list[float],
+    wrong: list[float],
+) -> None:
+    operator = Operator(function, name=f"tests::{function.__name__}_{dtype}_{given}".replace("torch.", ""))
+    x = torch.arange(4).to(dtype)
+    for number in right:
+        value = torch.tensor(number, dtype=given)
+        torch.testing.assert_close(operator(x, value), function(x, value), equal_nan=True)
+        assert operator.last_rung == "cpp"
+    for number in wrong:
+        with pytest.raises(RuntimeError, match="without overflow"):
+            operator(x, torch.tensor(number, dtype=given))
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize(("exponent", "words"), [(300, "without overflow"), (-2, "negative"), (-(2**40), "negative")])
+def test_an_exponent_that_integers_do_not_take_is_refused_as_in_torch(exponent: int, words: str) -> None:
+    operator = Operator(lambda x: x**exponent * 2, name="tests::a_refused_exponent")
+    with pytest.raises(RuntimeError, match=words):
+        operator(torch.arange(4, dtype=torch.uint8))

@@ -97,3 +97,31 @@ def test_an_operator_refuses_them_too_and_so_do_compositions(name, dtypes):
     assert str(found.value) == str(expected.value)
     with pytest.raises(RuntimeError, match="dtypes"), Composed():
         function(x, parameter)
+
+
+MOMENTS = {
+    "var_mean": lambda x: torch.var_mean(x * 1, -1),
+    "std_mean": lambda x: torch.std_mean(x * 1, -1),
+    "layer": lambda x: aten.native_layer_norm(x * 1, [16], None, None, 1e-5)[1:],
+    "group": lambda x: aten.native_group_norm((x * 1).unsqueeze(-1), None, None, 3, 16, 1, 1, 1e-5)[1:],
+}
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_means_of_rows_with_an_infinity_are_infinite(name):
+    operator = opwright.operator(MOMENTS[name])
+    x = torch.randn(3, 16, generator=torch.Generator().manual_seed(0))
+    x[0, 3], x[1, 15] = torch.inf, torch.nan
+    spread, mean = sorted(operator(x), key=lambda each: int(each.isinf().any()))
+    assert mean.flatten().tolist() == pytest.approx(x.mean(-1).tolist(), nan_ok=True)
+    assert spread[:2].isnan().all()
+    assert operator.last_rung == "cpp"
+
+
+@pytest.mark.parametrize("norm", [lambda x: functional.layer_norm(x * 1, [16]), lambda x: functional.group_norm(x, 2)])
+def test_rows_of_norms_whose_variance_overflows_are_not_numbers(norm):
+    operator = opwright.operator(norm)
+    x = torch.randn(3, 16, generator=torch.Generator().manual_seed(0))
+    x[0, 3] = 1e30
+    assert operator(x)[0, :8].isnan().all()
+    torch.testing.assert_close(operator(x)[1:], norm(x)[1:])

@@ -21,6 +21,7 @@ Tensor = torch.Tensor
 
 _ABOUT_DTYPES = re.compile(
     r"not implemented for|dtype|scalar type|data type|bool(ean)? tensor|cast to|Expected both|does not support|alpha "
+    r"|converted to type|negative integer powers"
 )
 
 _FEW = 6  # dimensions of the tensors that torch is asked with, so that they are small

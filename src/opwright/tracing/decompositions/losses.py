@@ -78,9 +78,60 @@ def _smooth_l1_loss_backward(gradient: Tensor, x: Tensor, target: Tensor, reduct
     return torch.where(difference <= -beta, -share, inside)
 
 
+def _multi_margin_loss(
+    x: Tensor, target: Tensor, p: int = 1, margin: float = 1, weight: Tensor | None = None, reduction: int = _MEAN
+) -> Tensor:
+    """Σ max(0, margin - x[target] + x)^p / classes over the other classes; in torch's kernel NaN adds nothing to it."""
+    rows, classes = x.reshape(-1, x.shape[-1]), target.reshape(-1, 1)
+    aten._assert_async.msg(torch.all((classes >= 0) & (classes < rows.shape[1])), "a target is out of bounds")
+    excess, above = _excess(rows, classes, margin)
+    powers = _weighted(excess * excess if p == 2 else excess, rows, classes, weight)
+    losses = torch.sum(torch.where(above, powers, 0.0), [1]) / rows.shape[1]
+    if reduction == _NONE:
+        return losses.reshape(target.shape)
+    loss = torch.sum(losses)
+    return loss / rows.shape[0] if reduction == _MEAN else loss
+
+
+def _multi_margin_loss_backward(
+    gradient: Tensor,
+    x: Tensor,
+    target: Tensor,
+    p: int,
+    margin: float,
+    weight: Tensor | None = None,
+    reduction: int = _MEAN,
+) -> Tensor:
+    rows, classes = x.reshape(-1, x.shape[-1]), target.reshape(-1, 1)
+    excess, above = _excess(rows, classes, margin)
+    slopes = _weighted(2 * excess if p == 2 else torch.ones_like(excess), rows, classes, weight)
+    slope = torch.where(above, slopes, 0.0) / rows.shape[1]
+    cotangents = gradient.reshape(-1, 1) if reduction == _NONE else gradient
+    slope = slope * (cotangents / rows.shape[0] if reduction == _MEAN else cotangents)
+    chosen = torch.arange(rows.shape[1]) == classes
+    return torch.where(chosen, -torch.sum(slope, [1], True), slope).reshape(x.shape)
+
+
+def _excess(rows: Tensor, classes: Tensor, margin: float) -> tuple[Tensor, Tensor]:
+    """How far each class is above what the margin allows, and whether it is a class that counts so."""
+    chosen = torch.arange(rows.shape[1]) == classes
+    excess = margin - torch.sum(torch.where(chosen, rows, 0.0), [1], True) + rows
+    return excess, (excess > 0) & ~chosen
+
+
+def _weighted(x: Tensor, rows: Tensor, classes: Tensor, weight: Tensor | None) -> Tensor:
+    """Times the weight of each row's chosen class."""
+    if weight is None:
+        return x
+    chosen = torch.arange(rows.shape[1]) == classes
+    return x * torch.sum(torch.where(chosen, weight, 0.0), [1], True)
+
+
 LOSSES: Mapping[OpOverload, Callable[..., Any]] = {
     aten.nll_loss_forward.default: _nll_loss_forward,
     aten.nll_loss_backward.default: _nll_loss_backward,
     aten.binary_cross_entropy.default: _binary_cross_entropy,
+    aten.multi_margin_loss.default: _multi_margin_loss,
+    aten.multi_margin_loss_backward.default: _multi_margin_loss_backward,
     aten.smooth_l1_loss_backward.default: _smooth_l1_loss_backward,
 }

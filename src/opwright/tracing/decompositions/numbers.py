@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from torch._ops import OpOverload
+
+from opwright.tracing.torch_hooks.fake_mode import core_decompositions
 
 aten = torch.ops.aten
 
@@ -21,6 +24,44 @@ def _filled(like: torch.Tensor, value: Any, x: torch.Tensor) -> torch.Tensor:
 
 def _index_fill(x: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> Any:
     return aten.index_fill.int_Tensor(x, dim, index, torch.full((), value, dtype=x.dtype))
+
+
+def _masked_fill(x: torch.Tensor, mask: torch.Tensor, value: torch.Tensor) -> Any:
+    _check_held(value, x.dtype)
+    return core_decompositions()[aten.masked_fill.Tensor](x, mask, value)
+
+
+def _index_fill_tensor(x: torch.Tensor, dim: int, index: torch.Tensor, value: torch.Tensor) -> Any:
+    if value.dtype is x.dtype:
+        return NotImplemented
+    _check_held(value, x.dtype if x.dtype is not torch.bool else torch.int64)  # as which torch reads the number
+    return aten.index_fill.int_Tensor(x, dim, index, value.to(x.dtype))
+
+
+def _check_held(value: torch.Tensor, dtype: torch.dtype) -> None:
+    """Let kernels check that a dtype holds the value of a tensor, as torch does where it fills memory with one.
+
+    Negative integers wrap around in unsigned ones (c10/util/TypeCast.h).
+    """
+    if dtype.is_complex or value.dtype.is_complex or torch.bool in (value.dtype, dtype) or value.dtype is dtype:
+        return
+    low, high = _range_of(dtype)
+    if not (dtype.is_floating_point or dtype.is_signed or value.dtype.is_floating_point):
+        low = -high
+    least, greatest = _range_of(value.dtype)
+    becomes_whole = value.dtype.is_floating_point and not dtype.is_floating_point  # which infinities and NaN cannot
+    if low <= least and greatest <= high and not becomes_whole:
+        return
+    value = value.to(torch.float64) if value.dtype.is_floating_point else value  # float16 would compare with infinity
+    is_held = (value >= low) & (value <= high)
+    if value.dtype.is_floating_point and not becomes_whole:
+        is_held = is_held | (value.abs() == math.inf) | (value != value)
+    aten._assert_async.msg(is_held.reshape(()), f"a value that {dtype} does not hold")
+
+
+def _range_of(dtype: torch.dtype) -> tuple[Any, Any]:
+    limits = torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
+    return limits.min, limits.max
 
 
 def _constant_pad(x: torch.Tensor, pad: list[int], value: Any = 0) -> Any:
@@ -70,32 +111,12 @@ def _isin(x: torch.Tensor, values: torch.Tensor, *, assume_unique: bool = False,
     return ~found if invert else found
 
 
-def _multi_margin_loss_backward(
-    gradient: torch.Tensor,
-    x: torch.Tensor,
-    target: torch.Tensor,
-    p: Any,
-    margin: Any,
-    weight: torch.Tensor | None = None,
-    reduction: int = 1,
-) -> torch.Tensor:
-    """The gradient of Σ max(0, margin - x[target] + x)^p / classes; `reduction` 0 is none, 1 a mean."""
-    rows, classes = x.reshape(-1, x.shape[-1]), target.reshape(-1, 1)
-    chosen = torch.arange(rows.shape[1]) == classes
-    excess = margin - torch.sum(torch.where(chosen, rows, 0.0), [1], True) + rows
-    above = (excess > 0) & ~chosen
-    slope = (torch.where(above, 2 * excess, 0.0) if p == 2 else above.to(x.dtype)) / rows.shape[1]
-    if weight is not None:
-        slope = slope * torch.sum(torch.where(chosen, weight, 0.0), [1], True)
-    cotangents = gradient.reshape(-1, 1) if reduction == 0 else gradient
-    slope = slope * (cotangents / rows.shape[0] if reduction == 1 else cotangents)
-    return torch.where(chosen, -torch.sum(slope, [1], True), slope).reshape(x.shape)
-
-
 NUMBER_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.scatter.value: lambda x, dim, index, value: aten.scatter.src(x, dim, index, _filled(index, value, x)),
     aten.scatter.value_reduce: _scatter_value_reduce,
     aten.index_fill.int_Scalar: _index_fill,
+    aten.index_fill.int_Tensor: _index_fill_tensor,
+    aten.masked_fill.Tensor: _masked_fill,
     aten.constant_pad_nd.default: _constant_pad,
     aten.dist.default: lambda x, y, p=2: torch.linalg.vector_norm(x - y, p),
     aten.ldexp.Tensor: lambda x, exponent: x * torch.pow(2.0, exponent),
@@ -104,6 +125,5 @@ NUMBER_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.broadcast_tensors.default: _broadcast,
     aten.tensor_split.sections: _tensor_split,
     aten.isin.Tensor_Tensor: _isin,
-    aten.multi_margin_loss_backward.default: _multi_margin_loss_backward,
     aten.unbind_copy.int: lambda x, dim=0: [x.select(dim, index).clone() for index in range(x.shape[dim])],
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 
 def groups_of_dimensions(left: Sequence[int], right: Sequence[int]) -> list[tuple[slice, slice]] | None:
@@ -30,3 +31,10 @@ def groups_of_dimensions(left: Sequence[int], right: Sequence[int]) -> list[tupl
         groups.append((slice(begin[0], i), slice(begin[1], j)))
     ours_last, theirs_last = groups.pop()
     return [*groups[1:], (slice(ours_last.start, len(left)), slice(theirs_last.start, len(right)))]
+
+
+def hinted(size: Any) -> int:
+    """A size of the arguments that the trace is for; 0 if it depends on data."""
+    if type(size) is int:
+        return size
+    return int(size.node.hint) if size.node.has_hint() else 0

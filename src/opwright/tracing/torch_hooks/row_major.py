@@ -28,7 +28,7 @@ from torch._ops import OpOverload
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, in_kernel_invocation_manager
 
-from opwright.tracing.torch_hooks.groups_of_dimensions import groups_of_dimensions
+from opwright.tracing.torch_hooks.groups_of_dimensions import groups_of_dimensions, hinted
 
 aten = torch.ops.aten
 
@@ -228,18 +228,11 @@ def _hold_as_many(left: Sequence[Any], right: Sequence[Any]) -> bool:
 
     `(n, 6)` and `(n // 2, 2, 6)` set the guard `n == n // 2 * 2`.
     """
-    groups = groups_of_dimensions([*map(_hint, left)], [*map(_hint, right)])
+    groups = groups_of_dimensions([*map(hinted, left)], [*map(hinted, right)])
     if groups is None:
         return False
     pairs = [(left[ours], right[theirs]) for ours, theirs in groups]
     return all(prod(_spelled(a)) == prod(_spelled(b)) or bool(prod(a) == prod(b)) for a, b in pairs)
-
-
-def _hint(size: Any) -> int:
-    """A size of the arguments that the trace is for; 0 if it depends on data."""
-    if type(size) is int:
-        return size
-    return int(size.node.hint) if size.node.has_hint() else 0
 
 
 def _changes_nothing(tensor: FakeTensor, dtype: torch.dtype | None = None, *others: Any) -> bool:
