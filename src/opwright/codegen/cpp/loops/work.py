@@ -17,7 +17,7 @@ _FUNCTION, _CONVERSION_OF_HALF, _IF_COMPLEX = 10, 4, 8
 _WORK: Mapping[str, int] = {
     **dict.fromkeys(("divide", "reciprocal", "sqrt"), 6),
     **dict.fromkeys(("sigmoid", "tanh"), 14),
-    **dict.fromkeys(("erf", "erfc", "sin", "cos", "tan", "pow", "atan2", "remainder", "fmod"), 25),
+    **dict.fromkeys(("erf", "erfc", "twice_normal_cdf", "sin", "cos", "tan", "pow", "atan2", "remainder", "fmod"), 25),
 }
 _MOST_WORK = 5  # for each byte of the results; where there is more, memory waits for the processor
 
