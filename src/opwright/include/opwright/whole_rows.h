@@ -253,6 +253,20 @@ struct WholeRows {
       if (packed[k] && operands[k].stored) copy(k, first[k], at[k], false, lanes, apart[k], between[k]);
   }
 
+  // An outer axis along which packed rows stay the same, though they differ along the last one; -1 if there is none.
+  int axis_of_same(const OuterAxes& rows) const {
+    int found = -1;
+    for (int k = 0; k < count; ++k) {
+      if (!packed[k] || !operands[k].data || operands[k].stored || operands.gathers) continue;
+      if (rows.depth < 2 || rows.along(rows.depth - 1)[k] == 0) continue;
+      int axis = rows.depth - 2;
+      while (axis >= 0 && rows.along(axis)[k] != 0) --axis;
+      if (axis < 0 || (found >= 0 && found != axis)) return -1;
+      found = axis;
+    }
+    return found;
+  }
+
   // How many rows are packed at once: several where their elements are neighbours across them, one elsewhere.
   Size lanes(const Size* apart, Size neighbours) const {
     bool any = false;
@@ -283,6 +297,8 @@ OPWRIGHT_ONCE void for_each_whole_row(const Operands& operands, int inner, Size 
   for (int k = 0; k < operands.count; ++k) apart[k] = rows.depth > 0 ? rows.along(rows.depth - 1)[k] : 0;
   if (rows.depth > 0) neighbours = rows.extents[rows.depth - 1];
   const Size lanes = whole.lanes(apart, neighbours), panels = at_least_one((neighbours + lanes - 1) / lanes);
+  const int same = lanes == 1 ? whole.axis_of_same(rows) : -1;
+  if (same >= 0) rows.innermost(same);
   if (lanes > 1) rows.in_panels(panels, lanes);
   in_parallel(rows.total(), at_least_one(grain / at_least_one(whole.length * lanes)), [&](Size from, Size to) {
     const RowBuffers buffers = whole.buffers(lanes);
