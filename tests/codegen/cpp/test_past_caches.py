@@ -55,6 +55,10 @@ def test_each_pass_counts_for_itself() -> None:
     assert not quick(apply("divide", erf_of(X), TOTAL), row_axes=1)
 
 
+def test_a_pass_that_reduces_has_none() -> None:
+    assert not quick(apply("multiply", X, X), row_axes=1)
+
+
 def test_half_types_are_converted() -> None:
     halved = Cast(apply("multiply", apply("sigmoid", X), X), DType.BFLOAT16)
     assert not quick(halved)

@@ -25,7 +25,8 @@ _MOST_WORK = 5  # for each byte of the results; where there is more, memory wait
 def quick_stores(kernel: Kernel) -> frozenset[int]:
     """The positions of those stores that are computed in less time than memory takes to store them.
 
-    gate * sigmoid(gate) * value is; an error function is not, nor is what converts from half types and back.
+    gate * sigmoid(gate) * value is; an error function is not, nor is what converts from half types and back. A pass
+    that reduces too has none: it would add up in another order where its results go past the caches.
     """
     seen = replace(kernel, row_axes=max(kernel.row_axes, min(1, len(kernel.axes))))
     axes, varying = {axis.name for axis in row_axes(seen)}, varying_locals(seen)
@@ -48,7 +49,7 @@ def _passes(kernel: Kernel, varying: Set[str]) -> Iterator[tuple[Sequence[Let], 
     kept = {let.name for let in kept_between_passes(kernel, order, varying, is_costly)}
     for phase in order.phases:
         lets = needed_lets(kernel, phase.values, varying, known)
-        yield lets, phase.values, phase.stores
+        yield lets, phase.values, () if phase.reductions else phase.stores
         known |= {let.name for let in lets} & kept
 
 
