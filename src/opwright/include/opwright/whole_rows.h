@@ -186,6 +186,8 @@ struct WholeRows {
   __attribute__((noinline)) void run_packed(char* const* first, const RowBuffers& buffers, RowFunction function) const {
     void* row[count];
     for (int k = 0; k < count; ++k) {
+      row[k] = first[k];
+      if (!buffered[k] && !operands.gathers) continue;
       const Items& operand = operands[k];
       char *element = first[k], *const buffer = buffers.data + offsets[k];
       const bool collected = operands.gathers && follow_gathers(first, k, element, buffer);
