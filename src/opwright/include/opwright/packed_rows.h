@@ -25,8 +25,8 @@ constexpr Size least_streamed_row = 256;  // elements; shorter rows go where the
 // Whether results of so many bytes go past the caches: all of them are larger than a cache that threads share; or those
 // of each thread than its own caches, if they are computed in less time than memory takes to store them.
 inline bool go_past_caches(Size bytes, bool quick) {
-  if (bytes < least_streamed_bytes || bytes >= always_streamed_bytes) return bytes >= least_streamed_bytes;
-  return quick && bytes >= least_streamed_bytes * sharing_threads();
+  if (!can_stream || bytes < least_streamed_bytes) return false;
+  return bytes >= always_streamed_bytes || (quick && bytes >= least_streamed_bytes * sharing_threads());
 }
 
 // Whether an operand is a result that is written where nothing was read.

@@ -8,6 +8,7 @@
 namespace opwright {
 
 #if defined(__SSE2__)
+constexpr bool can_stream = true;
 #if defined(__AVX512F__)
 constexpr std::int64_t streamed_bytes = 64;
 #elif defined(__AVX__)
@@ -43,6 +44,7 @@ inline void stream(const char* from, std::int64_t bytes, char* into) {
 }
 inline void end_stream() { __builtin_ia32_sfence(); }
 #else
+constexpr bool can_stream = false;
 inline void stream(const char* from, std::int64_t bytes, char* into) { __builtin_memcpy(into, from, bytes); }
 inline void end_stream() {}
 #endif
