@@ -60,7 +60,8 @@ static bool convolved_backward(const Tensor* given, const Size* sizes, Tensor* m
             {saved_output_0.stride(0), saved_output_0.stride(1), saved_output_0.stride(2), saved_output_0.stride(3)}),
         load<4>(grad_output.at<const float>(0),
             {grad_output.stride(0), grad_output.stride(1), grad_output.stride(2), grad_output.stride(3)}),
-        store<4>(where_1.at<float>(0), {where_1.stride(0), where_1.stride(1), where_1.stride(2), where_1.stride(3)}),
+        quick(store<4>(where_1.at<float>(0),
+            {where_1.stride(0), where_1.stride(1), where_1.stride(2), where_1.stride(3)})),
     };
     for_each_row(extents, operands, 35000, convolved_backward_row);
   }
@@ -86,8 +87,8 @@ static void convolved_backward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "convolved_backward_56ea2b2deda6(Tensor x, Tensor weight, Tensor saved_output_0, Tensor grad_output) -> "
+    "convolved_backward_f6709b7d2e1f(Tensor x, Tensor weight, Tensor saved_output_0, Tensor grad_output) -> "
     "(Tensor, Tensor)",
-    "convolved_backward_56ea2b2deda6", convolved_backward_on_stack);
+    "convolved_backward_f6709b7d2e1f", convolved_backward_on_stack);
 
 }  // namespace opwright::emitted

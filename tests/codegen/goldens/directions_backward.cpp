@@ -77,6 +77,7 @@ static void directions_backward_row(Size count, void* const* row) {
   const float saved_sum = *static_cast<const float*>(row[2]);
   float* grad_x_row = static_cast<float*>(row[3]);
   float* div_kept_row = static_cast<float*>(row[4]);
+  float* grad_x_past = static_cast<float*>(row[5]);
   const float norm = sqrt(saved_sum);
   const bool eq_norm = norm == 0.0f;
   const int32_t eq_norm_mask = mask_of(eq_norm);
@@ -95,11 +96,16 @@ static void directions_backward_row(Size count, void* const* row) {
     row_sum_total += sum_of(row_sum_part, end - begin);
   }
   const float row_sum = static_cast<float>(row_sum_total);
+  for (Size begin = 0, run = grad_x_past ? sum_run : count; begin < count; begin += run) {
+    const Size end = least(begin + run, count);
+    float* grad_x_run = grad_x_past ? grad_x_past : grad_x_row + begin;
 #pragma omp simd
-  for (Size j = 0; j < count; ++j) {
-    const float div = div_kept_row[j];
-    const float grad_output = grad_output_row[j];
-    grad_x_row[j] = grad_output / norm + row_sum * blend(eq_norm_mask, 0.0f, div);
+    for (Size j = begin; j < end; ++j) {
+      const float div = div_kept_row[j];
+      const float grad_output = grad_output_row[j];
+      grad_x_run[j - begin] = grad_output / norm + row_sum * blend(eq_norm_mask, 0.0f, div);
+    }
+    go_past(grad_x_past, grad_x_row + begin, end - begin);
   }
 }
 
@@ -130,6 +136,7 @@ static bool directions_backward(const Tensor* given, const Size* sizes, Tensor* 
         load<2>(saved_sum.at<const float>(0), {saved_sum.stride(0), 0}, false),
         store<2>(grad_x.at<float>(0), {grad_x.stride(0), grad_x.stride(1)}),
         scratch<2, float>(),
+        past<2, float>(3),
     };
     for_each_whole_row(extents, operands, 1, 8192, directions_backward_row);
   }
@@ -145,7 +152,7 @@ static void directions_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "directions_backward_a80b6080263c(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
-    "directions_backward_a80b6080263c", directions_backward_on_stack);
+    "directions_backward_ef3d2384dbeb(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
+    "directions_backward_ef3d2384dbeb", directions_backward_on_stack);
 
 }  // namespace opwright::emitted

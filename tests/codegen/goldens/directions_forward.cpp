@@ -48,8 +48,8 @@ static bool directions_forward_case_0(const Tensor* given, const Size* sizes, Te
     const Size extents[] = {x_size_0};
     const Operand<1> operands[] = {
         in_parts(load<1>(x.at<const float>(0), {x.stride(0)}), 3, x.stride(1)),
-        store<1>(saved_sum.at<float>(0), {saved_sum.stride(0)}),
-        in_parts(store<1>(output.at<float>(0), {output.stride(0)}), 3, output.stride(1)),
+        quick(store<1>(saved_sum.at<float>(0), {saved_sum.stride(0)})),
+        in_parts(quick(store<1>(output.at<float>(0), {output.stride(0)})), 3, output.stride(1)),
     };
     for_each_row(extents, operands, 8235, directions_forward_case_0_row);
   }
@@ -67,6 +67,7 @@ static void directions_forward_row(Size count, void* const* row) {
   const float* x_row = static_cast<const float*>(row[0]);
   float* saved_sum = static_cast<float*>(row[1]);
   float* output_row = static_cast<float*>(row[2]);
+  float* output_past = static_cast<float*>(row[3]);
   double saved_sum_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
@@ -81,10 +82,15 @@ static void directions_forward_row(Size count, void* const* row) {
   }
   const float saved_sum_sum = static_cast<float>(saved_sum_sum_total);
   const float norm = sqrt(saved_sum_sum);
+  for (Size begin = 0, run = output_past ? sum_run : count; begin < count; begin += run) {
+    const Size end = least(begin + run, count);
+    float* output_run = output_past ? output_past : output_row + begin;
 #pragma omp simd
-  for (Size j = 0; j < count; ++j) {
-    const float x = x_row[j];
-    output_row[j] = x / norm;
+    for (Size j = begin; j < end; ++j) {
+      const float x = x_row[j];
+      output_run[j - begin] = x / norm;
+    }
+    go_past(output_past, output_row + begin, end - begin);
   }
   *saved_sum = saved_sum_sum;
 }
@@ -110,6 +116,7 @@ static bool directions_forward(const Tensor* given, const Size* sizes, Tensor* m
         load<2>(x.at<const float>(0), {x.stride(0), x.stride(1)}),
         store<2>(saved_sum.at<float>(0), {saved_sum.stride(0), 0}, false),
         store<2>(output.at<float>(0), {output.stride(0), output.stride(1)}),
+        past<2, float>(2),
     };
     for_each_whole_row(extents, operands, 1, 8192, directions_forward_row);
   }
@@ -126,7 +133,7 @@ static void directions_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "directions_forward_702397f59846(Tensor x) -> (Tensor, Tensor)",
-    "directions_forward_702397f59846", directions_forward_on_stack);
+    "directions_forward_bc45a2521e08(Tensor x) -> (Tensor, Tensor)",
+    "directions_forward_bc45a2521e08", directions_forward_on_stack);
 
 }  // namespace opwright::emitted

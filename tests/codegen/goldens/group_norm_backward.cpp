@@ -415,8 +415,8 @@ static bool group_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
     const Size extents[] = {4, sum_2_size_1};
     const Operand<2> operands[] = {
         load<2>(sum_2.at<const float>(0), {sum_2.stride(0), sum_2.stride(1)}),
-        store<2>(grad_weight_1.at<float>(0),
-            {floor_divide(weight_size_0, 4) * grad_weight_1.stride(0), grad_weight_1.stride(0)}),
+        quick(store<2>(grad_weight_1.at<float>(0),
+            {floor_divide(weight_size_0, 4) * grad_weight_1.stride(0), grad_weight_1.stride(0)})),
     };
     for_each_row(extents, operands, 140000, group_norm_backward_grad_weight_1_row);
   }
@@ -435,8 +435,8 @@ static void group_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "group_norm_backward_b6ac7b785466(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
+    "group_norm_backward_5f65e35f136b(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
     "saved_sum, Tensor grad_output) -> (Tensor, Tensor, Tensor)",
-    "group_norm_backward_b6ac7b785466", group_norm_backward_on_stack);
+    "group_norm_backward_5f65e35f136b", group_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

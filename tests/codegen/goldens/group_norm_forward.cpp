@@ -28,6 +28,7 @@ static void group_norm_forward_row(Size count, void* const* row) {
   float* saved_sum = static_cast<float*>(row[4]);
   float* saved_squares = static_cast<float*>(row[5]);
   float* output_row = static_cast<float*>(row[6]);
+  float* output_past = static_cast<float*>(row[7]);
   double saved_sum_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
@@ -53,14 +54,19 @@ static void group_norm_forward_row(Size count, void* const* row) {
   const float add_variance = variance + 1e-05f;
   const float root = rsqrt(add_variance);
   const float scale = overflown ? __builtin_nanf("") : root;
+  for (Size begin = 0, run = output_past ? sum_run : count; begin < count; begin += run) {
+    const Size end = least(begin + run, count);
+    float* output_run = output_past ? output_past : output_row + begin;
 #pragma omp simd
-  for (Size j = 0; j < count; ++j) {
-    const float reshape_x = reshape_x_row[j];
-    const float centred = reshape_x - mean;
-    const float reshape_weight = reshape_weight_row[j];
-    const float reshape_bias = reshape_bias_row[j];
-    const float reshape_result = centred * scale * reshape_weight + reshape_bias;
-    output_row[j] = reshape_result * sigmoid(reshape_result);
+    for (Size j = begin; j < end; ++j) {
+      const float reshape_x = reshape_x_row[j];
+      const float centred = reshape_x - mean;
+      const float reshape_weight = reshape_weight_row[j];
+      const float reshape_bias = reshape_bias_row[j];
+      const float reshape_result = centred * scale * reshape_weight + reshape_bias;
+      output_run[j - begin] = reshape_result * sigmoid(reshape_result);
+    }
+    go_past(output_past, output_row + begin, end - begin);
   }
   *saved_sum = saved_sum_sum;
   *saved_squares = saved_squares_sum;
@@ -105,6 +111,7 @@ static bool group_norm_forward(const Tensor* given, const Size* sizes, Tensor* m
         store<5>(output.at<float>(0),
             {output.stride(0), floor_divide(weight_size_0, 4) * output.stride(1), output.stride(1), output.stride(2),
             output.stride(3)}),
+        past<5, float>(6),
     };
     for_each_whole_row(extents, operands, 3, 8192, group_norm_forward_row);
   }
@@ -122,7 +129,7 @@ static void group_norm_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "group_norm_forward_38eb98bf536d(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
-    "group_norm_forward_38eb98bf536d", group_norm_forward_on_stack);
+    "group_norm_forward_fdc8d289a203(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
+    "group_norm_forward_fdc8d289a203", group_norm_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -26,8 +26,9 @@ static void layer_norm_backward_row(Size count, void* const* row) {
   const int64_t size = *static_cast<const int64_t*>(row[4]);
   const float saved_squares = *static_cast<const float*>(row[5]);
   float* grad_x_out_row = static_cast<float*>(row[6]);
-  double* grad_weight_row = static_cast<double*>(row[7]);
-  double* grad_bias_row = static_cast<double*>(row[8]);
+  float* grad_x_out_past = static_cast<float*>(row[7]);
+  double* grad_weight_row = static_cast<double*>(row[8]);
+  double* grad_bias_row = static_cast<double*>(row[9]);
   const float mean = saved_sum / static_cast<float>(size);
   const float variance = saved_squares / static_cast<float>(size);
   const bool overflown = variance == __builtin_inff();
@@ -58,16 +59,21 @@ static void layer_norm_backward_row(Size count, void* const* row) {
   }
   const float row_sum_grad_x_hat = static_cast<float>(row_sum_grad_x_hat_total);
   const float row_sum_grad_x_hat_x_hat = static_cast<float>(row_sum_grad_x_hat_x_hat_total);
+  for (Size begin = 0, run = grad_x_out_past ? sum_run : count; begin < count; begin += run) {
+    const Size end = least(begin + run, count);
+    float* grad_x_out_run = grad_x_out_past ? grad_x_out_past : grad_x_out_row + begin;
 #pragma omp simd
-  for (Size j = 0; j < count; ++j) {
-    const float grad_output = grad_output_row[j];
-    const float weight = weight_row[j];
-    const float grad_x_hat = grad_output * weight;
-    const float x = x_row[j];
-    const float x_hat = (x - mean) * scale;
-    const float grad_x = div_scale *
-        (grad_x_hat * static_cast<float>(size) - row_sum_grad_x_hat - x_hat * row_sum_grad_x_hat_x_hat);
-    grad_x_out_row[j] = grad_x;
+    for (Size j = begin; j < end; ++j) {
+      const float grad_output = grad_output_row[j];
+      const float weight = weight_row[j];
+      const float grad_x_hat = grad_output * weight;
+      const float x = x_row[j];
+      const float x_hat = (x - mean) * scale;
+      const float grad_x = div_scale *
+          (grad_x_hat * static_cast<float>(size) - row_sum_grad_x_hat - x_hat * row_sum_grad_x_hat_x_hat);
+      grad_x_out_run[j - begin] = grad_x;
+    }
+    go_past(grad_x_out_past, grad_x_out_row + begin, end - begin);
   }
 }
 
@@ -147,6 +153,7 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         load<2>(&size, {0, 0}, false),
         load<2>(saved_squares.at<const float>(0), {saved_squares.stride(0), 0}, false),
         store<2>(grad_x.at<float>(0), {grad_x.stride(0), grad_x.stride(1)}),
+        past<2, float>(6),
     };
     const Size kept[] = {sizeof(double), sizeof(double)};
     const Operand<2> results[] = {
@@ -170,8 +177,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_f8ed83a4c161(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
+    "layer_norm_backward_fc50c97cf617(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_f8ed83a4c161", layer_norm_backward_on_stack);
+    "layer_norm_backward_fc50c97cf617", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

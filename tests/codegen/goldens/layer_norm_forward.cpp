@@ -24,6 +24,7 @@ static void layer_norm_forward_row(Size count, void* const* row) {
   float* saved_sum = static_cast<float*>(row[4]);
   float* saved_squares = static_cast<float*>(row[5]);
   float* output_row = static_cast<float*>(row[6]);
+  float* output_past = static_cast<float*>(row[7]);
   double saved_sum_sum_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
@@ -49,13 +50,18 @@ static void layer_norm_forward_row(Size count, void* const* row) {
   const float add_variance = variance + 1e-05f;
   const float root = rsqrt(add_variance);
   const float scale = overflown ? __builtin_nanf("") : root;
+  for (Size begin = 0, run = output_past ? sum_run : count; begin < count; begin += run) {
+    const Size end = least(begin + run, count);
+    float* output_run = output_past ? output_past : output_row + begin;
 #pragma omp simd
-  for (Size j = 0; j < count; ++j) {
-    const float x = x_row[j];
-    const float centred = x - mean;
-    const float weight = weight_row[j];
-    const float bias = bias_row[j];
-    output_row[j] = centred * scale * weight + bias;
+    for (Size j = begin; j < end; ++j) {
+      const float x = x_row[j];
+      const float centred = x - mean;
+      const float weight = weight_row[j];
+      const float bias = bias_row[j];
+      output_run[j - begin] = centred * scale * weight + bias;
+    }
+    go_past(output_past, output_row + begin, end - begin);
   }
   *saved_sum = saved_sum_sum;
   *saved_squares = saved_squares_sum;
@@ -93,6 +99,7 @@ static bool layer_norm_forward(const Tensor* given, const Size* sizes, Tensor* m
         store<2>(saved_sum.at<float>(0), {saved_sum.stride(0), 0}, false),
         store<2>(saved_squares.at<float>(0), {saved_squares.stride(0), 0}, false),
         store<2>(output.at<float>(0), {output.stride(0), output.stride(1)}),
+        past<2, float>(6),
     };
     for_each_whole_row(extents, operands, 1, 8192, layer_norm_forward_row);
   }
@@ -110,7 +117,7 @@ static void layer_norm_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "layer_norm_forward_d71219625162(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_forward_d71219625162", layer_norm_forward_on_stack);
+    "layer_norm_forward_62b66675cbf3(Tensor x, Tensor weight, Tensor bias) -> (Tensor, Tensor, Tensor)",
+    "layer_norm_forward_62b66675cbf3", layer_norm_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -43,7 +43,7 @@ static bool projected_forward(const Tensor* given, const Size* sizes, Tensor* ma
     const Size extents[] = {x_size_0, weight_size_0};
     const Operand<2> operands[] = {
         load<2>(mm.at<const float>(0), {mm.stride(0), mm.stride(1)}),
-        store<2>(output.at<float>(0), {output.stride(0), output.stride(1)}),
+        quick(store<2>(output.at<float>(0), {output.stride(0), output.stride(1)})),
     };
     for_each_row(extents, operands, 70000, projected_forward_row);
   }
@@ -59,7 +59,7 @@ static void projected_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) 
 }
 
 static const Registration registration(
-    "projected_forward_fa7772feb95f(Tensor x, Tensor weight) -> Tensor",
-    "projected_forward_fa7772feb95f", projected_forward_on_stack);
+    "projected_forward_0c67c9d6ab47(Tensor x, Tensor weight) -> Tensor",
+    "projected_forward_0c67c9d6ab47", projected_forward_on_stack);
 
 }  // namespace opwright::emitted

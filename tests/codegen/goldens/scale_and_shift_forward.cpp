@@ -41,7 +41,7 @@ static bool scale_and_shift_forward(const Tensor* given, const Size* sizes, Tens
         load<2>(x.at<const double>(0), {x.stride(0), x.stride(1)}),
         load<2>(scale.at<const double>(0), {0, scale.stride(0)}),
         load<2>(shift.at<const double>(0), {shift.stride(0), 0}, false),
-        store<2>(output.at<double>(0), {output.stride(0), output.stride(1)}),
+        quick(store<2>(output.at<double>(0), {output.stride(0), output.stride(1)})),
     };
     for_each_row(extents, operands, 35000, scale_and_shift_forward_row);
   }
@@ -57,7 +57,7 @@ static void scale_and_shift_forward_on_stack(StableIValue* stack, uint64_t, uint
 }
 
 static const Registration registration(
-    "scale_and_shift_forward_d513b7cc2c19(Tensor x, Tensor scale, Tensor shift) -> Tensor",
-    "scale_and_shift_forward_d513b7cc2c19", scale_and_shift_forward_on_stack);
+    "scale_and_shift_forward_9fa774b4dfb5(Tensor x, Tensor scale, Tensor shift) -> Tensor",
+    "scale_and_shift_forward_9fa774b4dfb5", scale_and_shift_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -16,6 +16,7 @@ static void short_rows_forward_row(Size count, void* const* row) {
   float* output_row = static_cast<float*>(row[2]);
   float* power_kept_row = static_cast<float*>(row[3]);
   int32_t* mask_kept_row = static_cast<int32_t*>(row[4]);
+  float* output_past = static_cast<float*>(row[5]);
   widen(mask_row, count, mask_kept_row);
   int32_t row_amax_values_largest = INT32_MIN;
 #pragma omp simd reduction(max : row_amax_values_largest)
@@ -43,10 +44,15 @@ static void short_rows_forward_row(Size count, void* const* row) {
   }
   const float row_sum_power = static_cast<float>(row_sum_power_total);
   const float reciprocal_1 = 1 / row_sum_power;
+  for (Size begin = 0, run = output_past ? sum_run : count; begin < count; begin += run) {
+    const Size end = least(begin + run, count);
+    float* output_run = output_past ? output_past : output_row + begin;
 #pragma omp simd
-  for (Size j = 0; j < count; ++j) {
-    const float power = power_kept_row[j];
-    output_row[j] = power * reciprocal_1;
+    for (Size j = begin; j < end; ++j) {
+      const float power = power_kept_row[j];
+      output_run[j - begin] = power * reciprocal_1;
+    }
+    go_past(output_past, output_row + begin, end - begin);
   }
 }
 
@@ -145,6 +151,7 @@ static bool short_rows_forward(const Tensor* given, const Size* sizes, Tensor* m
         store<2>(output.at<float>(0), {output.stride(0), output.stride(1)}),
         scratch<2, float>(),
         scratch<2, int32_t>(),
+        past<2, float>(2),
     };
     if (!in_lanes(extents, operands, 1, 8192, short_rows_forward_row_lanes))
       for_each_whole_row(extents, operands, 1, 8192, short_rows_forward_row);
@@ -161,7 +168,7 @@ static void short_rows_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "short_rows_forward_93112edce665(Tensor x, Tensor mask) -> Tensor",
-    "short_rows_forward_93112edce665", short_rows_forward_on_stack);
+    "short_rows_forward_803e6a2222c3(Tensor x, Tensor mask) -> Tensor",
+    "short_rows_forward_803e6a2222c3", short_rows_forward_on_stack);
 
 }  // namespace opwright::emitted

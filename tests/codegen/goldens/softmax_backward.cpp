@@ -10,6 +10,7 @@ static void softmax_backward_row(Size count, void* const* row) {
   const float* grad_output_row = static_cast<const float*>(row[0]);
   const float* saved_output_0_row = static_cast<const float*>(row[1]);
   float* grad_x_row = static_cast<float*>(row[2]);
+  float* grad_x_past = static_cast<float*>(row[3]);
   double row_sum_grad_output_result_total = 0;
   for (Size begin = 0; begin < count; begin += sum_run) {
     const Size end = least(begin + sum_run, count);
@@ -23,11 +24,16 @@ static void softmax_backward_row(Size count, void* const* row) {
     row_sum_grad_output_result_total += sum_of(row_sum_grad_output_result_part, end - begin);
   }
   const float row_sum_grad_output_result = static_cast<float>(row_sum_grad_output_result_total);
+  for (Size begin = 0, run = grad_x_past ? sum_run : count; begin < count; begin += run) {
+    const Size end = least(begin + run, count);
+    float* grad_x_run = grad_x_past ? grad_x_past : grad_x_row + begin;
 #pragma omp simd
-  for (Size j = 0; j < count; ++j) {
-    const float grad_output = grad_output_row[j];
-    const float saved_output_0 = saved_output_0_row[j];
-    grad_x_row[j] = saved_output_0 * (grad_output - row_sum_grad_output_result);
+    for (Size j = begin; j < end; ++j) {
+      const float grad_output = grad_output_row[j];
+      const float saved_output_0 = saved_output_0_row[j];
+      grad_x_run[j - begin] = saved_output_0 * (grad_output - row_sum_grad_output_result);
+    }
+    go_past(grad_x_past, grad_x_row + begin, end - begin);
   }
 }
 
@@ -51,6 +57,7 @@ static bool softmax_backward(const Tensor* given, const Size* sizes, Tensor* mad
         load<2>(grad_output.at<const float>(0), {grad_output.stride(0), grad_output.stride(1)}),
         load<2>(saved_output_0.at<const float>(0), {saved_output_0.stride(0), saved_output_0.stride(1)}),
         store<2>(grad_x.at<float>(0), {grad_x.stride(0), grad_x.stride(1)}),
+        past<2, float>(2),
     };
     for_each_whole_row(extents, operands, 1, 8192, softmax_backward_row);
   }
@@ -66,7 +73,7 @@ static void softmax_backward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "softmax_backward_d40c9b05c528(Tensor saved_output_0, Tensor grad_output) -> Tensor",
-    "softmax_backward_d40c9b05c528", softmax_backward_on_stack);
+    "softmax_backward_1e5b02c3c166(Tensor saved_output_0, Tensor grad_output) -> Tensor",
+    "softmax_backward_1e5b02c3c166", softmax_backward_on_stack);
 
 }  // namespace opwright::emitted

@@ -13,6 +13,7 @@ static void softmax_forward_row(Size count, void* const* row) {
   const float* x_row = static_cast<const float*>(row[0]);
   float* output_row = static_cast<float*>(row[1]);
   float* power_kept_row = static_cast<float*>(row[2]);
+  float* output_past = static_cast<float*>(row[3]);
   int32_t row_amax_x_largest = INT32_MIN;
 #pragma omp simd reduction(max : row_amax_x_largest)
   for (Size j = 0; j < count; ++j) {
@@ -34,10 +35,15 @@ static void softmax_forward_row(Size count, void* const* row) {
   }
   const float row_sum_power = static_cast<float>(row_sum_power_total);
   const float reciprocal_1 = 1 / row_sum_power;
+  for (Size begin = 0, run = output_past ? sum_run : count; begin < count; begin += run) {
+    const Size end = least(begin + run, count);
+    float* output_run = output_past ? output_past : output_row + begin;
 #pragma omp simd
-  for (Size j = 0; j < count; ++j) {
-    const float power = power_kept_row[j];
-    output_row[j] = power * reciprocal_1;
+    for (Size j = begin; j < end; ++j) {
+      const float power = power_kept_row[j];
+      output_run[j - begin] = power * reciprocal_1;
+    }
+    go_past(output_past, output_row + begin, end - begin);
   }
 }
 
@@ -58,6 +64,7 @@ static bool softmax_forward(const Tensor* given, const Size* sizes, Tensor* made
         load<2>(x.at<const float>(0), {x.stride(0), x.stride(1)}),
         store<2>(output.at<float>(0), {output.stride(0), output.stride(1)}),
         scratch<2, float>(),
+        past<2, float>(1),
     };
     for_each_whole_row(extents, operands, 1, 8192, softmax_forward_row);
   }
@@ -73,7 +80,7 @@ static void softmax_forward_on_stack(StableIValue* stack, uint64_t, uint64_t) {
 }
 
 static const Registration registration(
-    "softmax_forward_7298d0010074(Tensor x) -> Tensor",
-    "softmax_forward_7298d0010074", softmax_forward_on_stack);
+    "softmax_forward_ce2e330412e8(Tensor x) -> Tensor",
+    "softmax_forward_ce2e330412e8", softmax_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -5,6 +5,11 @@
 
 namespace opwright::detail {
 
+inline void swap(Size& a, Size& b) {
+  const Size kept = a;
+  a = b, b = kept;
+}
+
 inline Size at_least_one(Size value) { return value > 1 ? value : 1; }
 
 struct OuterAxes {
@@ -38,6 +43,12 @@ struct OuterAxes {
     Size product = 1;
     for (int axis = 0; axis < depth; ++axis) product *= extents[axis];
     return product;
+  }
+
+  // Runs along an axis first, and along the last one in its place.
+  void innermost(int axis) {
+    swap(extents[axis], extents[depth - 1]);
+    for (int k = 0; k < count; ++k) swap(along(axis)[k], along(depth - 1)[k]);
   }
 
   // Takes some neighbours along the last axis as one row.

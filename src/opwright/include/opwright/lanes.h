@@ -165,7 +165,7 @@ OPWRIGHT_ONCE bool in_lanes(const Operands& operands, int inner, Size grain, Lan
   using namespace detail;
   const int outer = operands.axes - inner, count = operands.count;
   OuterAxes rows(operands, outer, __builtin_alloca(OuterAxes::bytes(operands, outer)));
-  const WholeRows whole(operands, inner, __builtin_alloca(WholeRows::bytes(operands)));
+  const WholeRows whole(operands, inner, 0, __builtin_alloca(WholeRows::bytes(operands)));
   Lanes work(whole, 0, __builtin_alloca(Lanes::bytes(count)));
   if (!work.take(rows)) return false;
   const Size neighbours = rows.extents[rows.depth - 1], panels = neighbours / lanes, left = neighbours % lanes;

@@ -23,6 +23,8 @@ struct Items {
   int gathered_by = -1;    // the operand with the indices of its elements
   Size gather_stride = 0;  // the stride of those indices, in bytes
   Size extent = 0;         // of an operand with indices: added to negative ones
+  int past_of = -1;        // the operand whose results this one takes past the caches
+  bool quick = false;      // results that are computed in less time than memory takes to store them
 
   Size part_bytes() const { return item_bytes / parts; }
   bool is_apart() const { return parts > 1 && part_stride != part_bytes(); }  // its parts are not neighbours
@@ -98,6 +100,13 @@ template <int axes, class T>
 inline Operand<axes> store(T* data, const Size (&strides)[axes], bool whole_row = true) {
   Operand<axes> operand = load<axes, T>(data, strides, whole_row);
   operand.stored = true;
+  return operand;
+}
+
+// The same for results that are computed in less time than memory takes to store them.
+template <int axes>
+inline Operand<axes> quick(Operand<axes> operand) {
+  operand.quick = true;
   return operand;
 }
 

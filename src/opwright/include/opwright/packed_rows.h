@@ -3,6 +3,7 @@
 #pragma once
 
 #include "opwright/moves.h"
+#include "opwright/parallel.h"
 #include "opwright/stream.h"
 
 namespace opwright {
@@ -12,6 +13,36 @@ namespace detail {
 constexpr Size packed_count = 256;
 constexpr Size packed_bytes = packed_count * 8;         // half as many elements where items are larger
 constexpr Size panel_lanes = 32, panel_columns = 256;  // at most
+
+#ifdef OPWRIGHT_LEAST_STREAMED_BYTES  // by tests
+constexpr Size least_streamed_bytes = OPWRIGHT_LEAST_STREAMED_BYTES, always_streamed_bytes = least_streamed_bytes;
+constexpr Size least_streamed_row = 1;
+#else
+constexpr Size least_streamed_bytes = Size(8) << 20, always_streamed_bytes = Size(32) << 20;
+constexpr Size least_streamed_row = 256;  // elements; shorter rows go where they belong at once
+#endif
+
+// Whether results of so many bytes go past the caches: all of them are larger than a cache that threads share; or those
+// of each thread than its own caches, if they are computed in less time than memory takes to store them.
+inline bool go_past_caches(Size bytes, bool quick) {
+  if (!can_stream || bytes < least_streamed_bytes) return false;
+  return bytes >= always_streamed_bytes || (quick && bytes >= least_streamed_bytes * sharing_threads());
+}
+
+// Whether an operand is a result that is written where nothing was read.
+inline bool is_written_only(const Operands& operands, int k) {
+  for (int other = 0; other < operands.count; ++other)
+    if (!operands[other].stored && operands[other].data == operands[k].data) return false;
+  return operands[k].stored;
+}
+
+// The bytes that results take at each point of a kernel.
+inline Size stored_bytes(const Operands& operands) {
+  Size bytes = 0;
+  for (int k = 0; k < operands.count; ++k)
+    bytes += operands[k].stored && operands[k].whole_row ? operands[k].item_bytes : 0;
+  return bytes;
+}
 
 // An array that is freed with its scope; its members are made by their default constructor.
 template <class T>
@@ -53,6 +84,7 @@ struct Walk {
   int count, depth;  // operands, axes; the last axis is the row
   bool gathers, any_packed = false;
   Size packed_most = packed_count;  // elements packed at a time
+  Size points = 0;                  // of the whole kernel, where these are a part of them
   Size *extents, *steps;            // the steps of all operands along the first axis, then along the next one
   bool *packed, *streamed;
 

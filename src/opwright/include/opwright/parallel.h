@@ -15,4 +15,11 @@ inline void run_in_parallel(int64_t total, int64_t grain, ParallelFunc function,
   torch_parallel_for(0, total, grain, function, context);
 }
 
+// How many threads share a long loop.
+inline int64_t sharing_threads() {
+  uint32_t count = 1;
+  if (!has_lost_threads()) torch_get_num_threads(&count);
+  return count > 1 ? count : 1;
+}
+
 }  // namespace opwright

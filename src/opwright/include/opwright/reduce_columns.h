@@ -44,7 +44,7 @@ struct ReduceColumns {
   const int count, reductions, all;  // operands, results, operands and accumulators and results
   const int lead, sub;               // axes before the first reduced one, and from there on
   const Size* const extents;
-  Size planes = 1, tile, tiles, pieces;
+  Size planes = 1, points, tile, tiles, pieces;
   Size* const first_byte;  // of the accumulators of each result, and behind all of them
 
   static Size bytes(const Columns& columns) { return (columns.results.count + 1) * Size(sizeof(Size)); }
@@ -64,6 +64,7 @@ struct ReduceColumns {
     const Size last = extents[lead + sub - 1];
     Size elements = 1;
     for (int axis = lead; axis < lead + sub; ++axis) elements *= extents[axis];
+    points = planes * elements;
     const bool in_order = elements >= least_in_order && last <= most_in_order;
     tile = given.rows == 0 && last >= least_tiled && !in_order ? tile_columns : at_least_one(last);
     tiles = at_least_one((last + tile - 1) / tile);
@@ -147,7 +148,7 @@ struct ReduceColumns {
     char* first[all];
     const Operands seen = part.some(0, count + reductions, part.extents);
     if (given.rows > 0) {
-      const WholeRows whole(seen, given.rows, __builtin_alloca(WholeRows::bytes(seen)));
+      const WholeRows whole(seen, given.rows, points, __builtin_alloca(WholeRows::bytes(seen)));
       const RowBuffers buffers = whole.buffers();
       for (; plane < until; ++plane) {
         pointers(plane, part, accumulators, first);
@@ -158,6 +159,7 @@ struct ReduceColumns {
       return;
     }
     Walk walk(seen, __builtin_alloca(Walk::bytes(seen)));
+    walk.points = points;
     merge(walk);
     for (; plane < until; ++plane) {
       pointers(plane, part, accumulators, first);

@@ -19,12 +19,6 @@ constexpr Size piece_run = 128;  // points for which the pieces of a long row fu
 #ifndef OPWRIGHT_APART
 namespace detail {
 
-#ifdef OPWRIGHT_LEAST_STREAMED_BYTES  // by tests
-constexpr Size least_streamed_bytes = OPWRIGHT_LEAST_STREAMED_BYTES;
-#else
-constexpr Size least_streamed_bytes = Size(32) << 20;
-#endif
-
 // Calls visit(beginning of the row of each operand, elements before those meant, how many are) for all points from
 // `begin` to `end`, counted in row-major order.
 template <class Visit>
@@ -109,17 +103,21 @@ inline void merge_axes(Walk& walk) {
 
 OPWRIGHT_ONCE void merge(Walk& walk) {
   merge_axes(walk);
-  Size item_bytes = 0;
-  for (int k = 0; k < walk.count; ++k) item_bytes += walk.operands[k].stored ? walk.operands[k].item_bytes : 0;
-  const bool stores_much = walk.total() * item_bytes >= least_streamed_bytes;
+  const Size points = walk.points > 0 ? walk.points : walk.total();
+  bool quick = false;
+  for (int k = 0; k < walk.count; ++k) quick |= walk.operands[k].quick;
+  const bool stores_much =
+      walk.row() >= least_streamed_row && go_past_caches(points * stored_bytes(walk.operands), quick);
+  if (stores_much) walk.packed_most = packed_bytes;  // pieces of fewer bytes take a third longer
   for (int k = 0; k < walk.count; ++k) {
     const Items& operand = walk.operands[k];
     const bool apart = operand.is_apart(), unit_stride = walk.row_step(k) == operand.item_bytes && !apart;
-    walk.streamed[k] = stores_much && operand.stored && unit_stride;
+    walk.streamed[k] = stores_much && unit_stride && is_written_only(walk.operands, k);
     const bool moved = walk.row() > 1 && (walk.streamed[k] || !unit_stride);
     walk.packed[k] = operand.whole_row && (moved || apart || operand.iota || walk.gathers_vary(k));
     walk.any_packed |= walk.packed[k];
-    if (operand.item_bytes * walk.packed_most > packed_bytes) walk.packed_most = packed_bytes / operand.item_bytes;
+    if (walk.packed[k] && operand.item_bytes * walk.packed_most > packed_bytes)
+      walk.packed_most = packed_bytes / operand.item_bytes;
   }
 }
 

@@ -70,6 +70,7 @@ int32_t torch_list_push_back(StableListHandle list, StableIValue element);
 int32_t torch_list_get_item(StableListHandle list, std::size_t index, StableIValue* element);
 int32_t torch_delete_list(StableListHandle list);
 int32_t torch_new_string_handle(const char* text, std::size_t size, StringHandle* result);
+int32_t torch_get_num_threads(uint32_t* count);
 int32_t torch_parallel_for(int64_t begin, int64_t end, int64_t grain, ParallelFunc function, void* context);
 }
 

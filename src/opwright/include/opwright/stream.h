@@ -8,11 +8,23 @@
 namespace opwright {
 
 #if defined(__SSE2__)
-typedef long long StreamedLine __attribute__((vector_size(16)));
+constexpr bool can_stream = true;
+#if defined(__AVX512F__)
+constexpr std::int64_t streamed_bytes = 64;
+#elif defined(__AVX__)
+constexpr std::int64_t streamed_bytes = 32;
+#else
+constexpr std::int64_t streamed_bytes = 16;
+#endif
+typedef long long StreamedLine __attribute__((vector_size(streamed_bytes)));
 
 inline void stream_line(StreamedLine* place, StreamedLine line) {
 #if defined(__clang__)
   __builtin_nontemporal_store(line, place);
+#elif defined(__AVX512F__)
+  __builtin_ia32_movntdq512(place, line);
+#elif defined(__AVX__)
+  __builtin_ia32_movntdq256(place, line);
 #else
   __builtin_ia32_movntdq(place, line);
 #endif
@@ -20,10 +32,10 @@ inline void stream_line(StreamedLine* place, StreamedLine line) {
 
 // Copy; other threads see the copy after `end_stream`.
 inline void stream(const char* from, std::int64_t bytes, char* into) {
-  std::int64_t done = -reinterpret_cast<std::uintptr_t>(into) & 15;  // to where vectors are aligned
+  std::int64_t done = -reinterpret_cast<std::uintptr_t>(into) & (streamed_bytes - 1);  // to where vectors are aligned
   if (done > bytes) done = bytes;
   __builtin_memcpy(into, from, done);
-  for (; done + 16 <= bytes; done += 16) {
+  for (; done + streamed_bytes <= bytes; done += streamed_bytes) {
     StreamedLine line;
     __builtin_memcpy(&line, from + done, sizeof line);
     stream_line(reinterpret_cast<StreamedLine*>(into + done), line);
@@ -32,6 +44,7 @@ inline void stream(const char* from, std::int64_t bytes, char* into) {
 }
 inline void end_stream() { __builtin_ia32_sfence(); }
 #else
+constexpr bool can_stream = false;
 inline void stream(const char* from, std::int64_t bytes, char* into) { __builtin_memcpy(into, from, bytes); }
 inline void end_stream() {}
 #endif

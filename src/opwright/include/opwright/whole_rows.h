@@ -1,9 +1,11 @@
 // Calls a row function with several passes for whole rows: softmax, normalisation.
 //
 // A row function reads and writes with unit stride; a row with another stride is first packed into a buffer of its
-// thread. A scratch operand is such a buffer too, for values that a later pass needs again.
+// thread. A scratch operand is such a buffer too, for values that a later pass needs again. Results larger than any
+// cache are written to a buffer of some elements, and go past the caches from there (stream.h).
 #pragma once
 
+#include "opwright/stream.h"
 #include "opwright/sums.h"
 #ifndef OPWRIGHT_APART
 #include "opwright/axes.h"
@@ -15,6 +17,22 @@ namespace opwright {
 template <int axes, class T>
 inline Operand<axes> scratch() {
   return Operand<axes>{{nullptr, sizeof(T), true, false, false}, {}};
+}
+
+// The buffer through which the results of an operand go past the caches, of `sum_run` elements, or null if they do not.
+// Elements go there run by run: what a processor has yet to write waits beside it while it computes the next run, but
+// not as much as a row.
+template <int axes, class T>
+inline Operand<axes> past(int results) {
+  Operand<axes> operand{{nullptr, sizeof(T), false, false, false}, {}};
+  operand.past_of = results;
+  return operand;
+}
+
+// Write a run of results where they belong, if they are in such a buffer.
+template <class T>
+inline void go_past(const T* buffer, T* place, Size count) {
+  if (buffer) stream(reinterpret_cast<const char*>(buffer), count * sizeof(T), reinterpret_cast<char*>(place));
 }
 
 // The truth values of a row as integers that are as large as the numbers that they are used with. With bytes in a loop,
@@ -103,23 +121,33 @@ struct WholeRows {
   int count;
   Size length = 1;
   Size* offsets;  // of each operand's buffer, in bytes
-  bool* packed;
+  bool *packed, *buffered;  // rows that are packed; and whether there is a buffer
+  bool any_past = false;
 
-  static Size bytes(const Operands& operands) { return (operands.count + 1) * Size(sizeof(Size)) + operands.count; }
+  static Size bytes(const Operands& operands) {
+    return (operands.count + 1) * Size(sizeof(Size)) + 2 * operands.count;
+  }
 
-  // Rows are the last `inner` axes.
-  WholeRows(const Operands& given, int inner, void* memory) : operands(given.along(inner)), count(given.count) {
+  // Rows are the last `inner` axes; the kernel has so many points in all.
+  WholeRows(const Operands& given, int inner, Size points, void* memory)
+      : operands(given.along(inner)), count(given.count) {
     Arrays arrays{static_cast<char*>(memory)};
-    offsets = arrays.take<Size>(count + 1), packed = arrays.take<bool>(count);
+    offsets = arrays.take<Size>(count + 1), packed = arrays.take<bool>(count), buffered = arrays.take<bool>(count);
     for (int axis = 0; axis < inner; ++axis) length *= operands.extents[axis];
+    const bool stores_much = go_past_caches(points * stored_bytes(operands), true);
     offsets[0] = 0;
     for (int k = 0; k < count; ++k) {
-      const bool in_place = operands[k].data && has_unit_stride(k) && !gathers_vary(k);
-      packed[k] = operands[k].whole_row && !in_place;
-      const Size bytes = packed[k] ? length * operands[k].item_bytes : 0;
+      const int results = operands[k].past_of;
+      packed[k] = operands[k].whole_row && !is_in_place(k);
+      const bool past = stores_much && results >= 0 && is_in_place(results) && is_written_only(operands, results);
+      buffered[k] = packed[k] || past;
+      any_past |= past;
+      const Size bytes = (packed[k] ? length : past ? sum_run : 0) * operands[k].item_bytes;
       offsets[k + 1] = offsets[k] + (bytes + 63) / 64 * 64;
     }
   }
+
+  bool is_in_place(int k) const { return operands[k].data && has_unit_stride(k) && !gathers_vary(k); }
 
   // Whether each element of a row has an index of its own.
   bool gathers_vary(int k) const {
@@ -158,10 +186,12 @@ struct WholeRows {
   __attribute__((noinline)) void run_packed(char* const* first, const RowBuffers& buffers, RowFunction function) const {
     void* row[count];
     for (int k = 0; k < count; ++k) {
+      row[k] = first[k];
+      if (!buffered[k] && !operands.gathers) continue;
       const Items& operand = operands[k];
       char *element = first[k], *const buffer = buffers.data + offsets[k];
       const bool collected = operands.gathers && follow_gathers(first, k, element, buffer);
-      row[k] = packed[k] ? buffer : element;
+      row[k] = buffered[k] ? buffer : element;
       if (!packed[k] || !operand.data || operand.stored || collected || buffers.packed_from[k] == element) continue;
       copy(k, element, buffer, true);
       buffers.packed_from[k] = element;
@@ -225,6 +255,20 @@ struct WholeRows {
       if (packed[k] && operands[k].stored) copy(k, first[k], at[k], false, lanes, apart[k], between[k]);
   }
 
+  // An outer axis along which packed rows stay the same, though they differ along the last one; -1 if there is none.
+  int axis_of_same(const OuterAxes& rows) const {
+    int found = -1;
+    for (int k = 0; k < count; ++k) {
+      if (!packed[k] || !operands[k].data || operands[k].stored || operands.gathers) continue;
+      if (rows.depth < 2 || rows.along(rows.depth - 1)[k] == 0) continue;
+      int axis = rows.depth - 2;
+      while (axis >= 0 && rows.along(axis)[k] != 0) --axis;
+      if (axis < 0 || (found >= 0 && found != axis)) return -1;
+      found = axis;
+    }
+    return found;
+  }
+
   // How many rows are packed at once: several where their elements are neighbours across them, one elsewhere.
   Size lanes(const Size* apart, Size neighbours) const {
     bool any = false;
@@ -248,11 +292,15 @@ OPWRIGHT_ONCE void for_each_whole_row(const Operands& operands, int inner, Size 
   using namespace detail;
   const int outer = operands.axes - inner;
   OuterAxes rows(operands, outer, __builtin_alloca(OuterAxes::bytes(operands, outer)));
-  const WholeRows whole(operands, inner, __builtin_alloca(WholeRows::bytes(operands)));
+  Size points = 1;
+  for (int axis = 0; axis < operands.axes; ++axis) points *= operands.extents[axis];
+  const WholeRows whole(operands, inner, points, __builtin_alloca(WholeRows::bytes(operands)));
   Size apart[operands.count], neighbours = 1;
   for (int k = 0; k < operands.count; ++k) apart[k] = rows.depth > 0 ? rows.along(rows.depth - 1)[k] : 0;
   if (rows.depth > 0) neighbours = rows.extents[rows.depth - 1];
   const Size lanes = whole.lanes(apart, neighbours), panels = at_least_one((neighbours + lanes - 1) / lanes);
+  const int same = lanes == 1 ? whole.axis_of_same(rows) : -1;
+  if (same >= 0) rows.innermost(same);
   if (lanes > 1) rows.in_panels(panels, lanes);
   in_parallel(rows.total(), at_least_one(grain / at_least_one(whole.length * lanes)), [&](Size from, Size to) {
     const RowBuffers buffers = whole.buffers(lanes);
@@ -261,6 +309,7 @@ OPWRIGHT_ONCE void for_each_whole_row(const Operands& operands, int inner, Size 
       const Size left = neighbours - panel % panels * lanes;
       whole.run_panel(first, apart, least(lanes, left), lanes, buffers.data, function);
     });
+    if (whole.any_past) end_stream();
   });
 }
 #endif

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -41,6 +41,7 @@ class Access:
         extent: Of a gathered index: its upper bound, added to negative indices; empty if none are negative.
         gathered_by: The gathered index that shifts it, by name.
         gather_stride: The stride of that index, in C++.
+        past_of: The position of the results for which it is a buffer on their way past the caches.
     """
 
     parts: tuple[str, ...]
@@ -56,6 +57,7 @@ class Access:
     extent: str | None = None
     gathered_by: str = ""
     gather_stride: str = "0"
+    past_of: int | None = None
 
     @property
     def name(self) -> str:
@@ -77,7 +79,7 @@ class Access:
 
     @property
     def is_scratch(self) -> bool:
-        """Whether it is a scratch row that one pass writes and a later one reads."""
+        """Whether it is no tensor: a row that one pass writes and a later one reads, or a buffer."""
         return not self.buffer
 
     @property
@@ -96,6 +98,9 @@ class Access:
         if self.extent is not None:
             return  # callers look there
         kind = self._kind
+        if self.past_of is not None:
+            yield f"  {kind}* {self.name}_past = static_cast<{kind}*>(row[{position}]);"
+            return
         if self.is_scratch:
             yield f"  {kind}* {self.name}_kept_row = static_cast<{kind}*>(row[{position}]);"
             return
@@ -224,6 +229,16 @@ def scratch_of(kernel: Kernel, let: Let) -> Access:
 def widened(kernel: Kernel, truths: Access) -> Access:
     """A scratch row with the truth values of a row as integers of four bytes."""
     return _scratch(kernel, truths.name, DType.INT32)
+
+
+def with_past(accesses: Sequence[Access], results: Set[str]) -> tuple[Access, ...]:
+    """The arguments of a row function, and behind them a buffer for each row of those results, by name."""
+    found = [
+        replace(access, buffer="", strides=("0",) * len(access.strides), offset="0", stored=False, past_of=position)
+        for position, access in enumerate(accesses)
+        if access.name in results and access.whole_row and len(access.parts) == 1
+    ]
+    return handed_over([*accesses, *found])
 
 
 def _scratch(kernel: Kernel, name: str, dtype: DType) -> Access:

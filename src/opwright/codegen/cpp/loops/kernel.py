@@ -9,11 +9,13 @@ from opwright.codegen.cpp.loops.access import Access, accesses_of, handed_over, 
 from opwright.codegen.cpp.loops.angles import angles_of
 from opwright.codegen.cpp.loops.blends import is_mask, with_blends, with_choices
 from opwright.codegen.cpp.loops.lanes import lanes_function
+from opwright.codegen.cpp.loops.normal import with_normal
 from opwright.codegen.cpp.loops.pieces import is_long, pieces_of, with_results
 from opwright.codegen.cpp.loops.reductions import column_reducer
 from opwright.codegen.cpp.loops.rows import RowEmitter, column_functions
 from opwright.codegen.cpp.loops.shared_functions import SharedFunctions
 from opwright.codegen.cpp.loops.stages import Stage, given_back, in_stages, stage_loops, stages_of
+from opwright.codegen.cpp.loops.work import quick_stores
 from opwright.codegen.cpp.size import spell_size
 from opwright.ir.contents import needed, reducing_stores
 from opwright.ir.expressions.expression import Apply, Expression, Load, children
@@ -42,6 +44,7 @@ def emit_functions(
         iotas: Buffers that are iotas.
         shared: The functions of the source.
     """
+    kernel = with_normal(kernel)
     before, parts = [], []
     if _has_elements_of_parts(kernel, iotas):
         kernel = with_choices(kernel)
@@ -51,11 +54,12 @@ def emit_functions(
     else:
         in_pieces = _is_reduced_in_pieces(kernel)
         shown = in_stages(with_blends(kernel)) if in_pieces else with_blends(kernel)
-        rows = RowEmitter(shown, iotas, in_pieces=in_pieces, by_angles=True)
+        quick = quick_stores(kernel)
+        rows = RowEmitter(shown, iotas, quick, in_pieces=in_pieces, by_angles=True)
         write = rows.reduce_functions if in_pieces else rows.whole_row_function
         parts.append(write(name, formulas))
         if kernel.short_rows:
-            parts.append(lanes_function(RowEmitter(kernel, iotas, in_pieces=in_pieces), f"{name}_lanes"))
+            parts.append(lanes_function(RowEmitter(kernel, iotas, quick, in_pieces=in_pieces), f"{name}_lanes"))
     if reducing_stores(kernel):
         parts.append(column_functions(kernel, name))
     return [*before, "\n\n".join(parts)]
@@ -171,11 +175,14 @@ def emit_launch(kernel: Kernel, function: str, numbers: Set[str], iotas: Set[str
         numbers: Buffers that are variables.
         iotas: Buffers that are iotas.
     """
+    kernel = with_normal(kernel)
     axes = _axes_handed_over(kernel)
     in_pieces = _is_reduced_in_pieces(kernel)
     accesses = handed_over(accesses_of(kernel, iotas))
+    quick = quick_stores(kernel)
     if kernel.row_axes:
-        accesses = RowEmitter(kernel, iotas, in_pieces=in_pieces).accesses
+        accesses = RowEmitter(kernel, iotas, quick, in_pieces=in_pieces).accesses
+    by_walks = {store_names(kernel)[k] for k in quick} if in_pieces or not kernel.row_axes else set()
     extents = ", ".join([*["1"] * (axes - len(kernel.axes)), *(spell_size(axis.extent) for axis in kernel.axes)])
     operands = [access for access in accesses if access.accumulated is None]
     results = [access for access in accesses if access.accumulated is not None]
@@ -184,7 +191,7 @@ def emit_launch(kernel: Kernel, function: str, numbers: Set[str], iotas: Set[str
     if operands:
         kind = f"Operand<{axes}, true>" if places else f"Operand<{axes}>"
         lines.append(f"  const {kind} operands[] = {{")
-        lines += [f"      {_operand(access, axes, numbers, places)}," for access in operands]
+        lines += [f"      {_operand(access, axes, numbers, places, by_walks)}," for access in operands]
         lines.append("  };")
     if results:
         kept_as = ", ".join(f"sizeof({access.accumulated})" for access in results)
@@ -216,8 +223,12 @@ def _axes_handed_over(kernel: Kernel) -> int:
     return max(len(kernel.axes), kernel.row_axes + 1 if kernel.row_axes else 1)
 
 
-def _operand(access: Access, axes: int, numbers: Set[str], indices: Mapping[str, int]) -> str:
-    """An operand in C++; `indices` are the positions of those that hold indices."""
+def _operand(
+    access: Access, axes: int, numbers: Set[str], indices: Mapping[str, int], quick: Set[str] = frozenset()
+) -> str:
+    """An operand in C++; `indices` are the positions of those that hold indices, `quick` the names of quick results."""
+    if access.past_of is not None:
+        return f"past<{axes}, {CPP_TYPES[access.dtype]}>({access.past_of})"
     if access.is_scratch:
         return f"scratch<{axes}, {CPP_TYPES[access.dtype]}>()"
     strides = ", ".join([*["0"] * (axes - len(access.strides)), *access.strides])
@@ -231,6 +242,8 @@ def _operand(access: Access, axes: int, numbers: Set[str], indices: Mapping[str,
     if access.extent is not None:
         return f"indices<{axes}>({place}, {{{strides}}}, {access.extent or 0})"
     operand = f"{'store' if access.stored else 'load'}<{axes}>({place}, {{{strides}}}{whole})"
+    if access.whole_row and not quick.isdisjoint(access.parts):
+        operand = f"quick({operand})"
     parts = len(access.parts)
     if access.gathered_by:
         return f"gathered({operand}, {indices[access.gathered_by]}, {access.gather_stride})"

@@ -137,7 +137,7 @@ class _LanesEmitter:
 
 
 def _pointer(access: Access, position: int) -> Iterable[str]:
-    if access.extent is not None:
+    if access.extent is not None or access.past_of is not None:
         return
     if access.whole_row:
         yield from access.pointer(position)

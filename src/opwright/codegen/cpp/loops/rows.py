@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
 from opwright.codegen.cpp.expression import CPP, CPP_TYPES, Dialect, is_costly, is_transcendental, spell_value
-from opwright.codegen.cpp.loops.access import Access, accesses_of, handed_over, scratch_of, store_names, widened
+from opwright.codegen.cpp.loops.access import (
+    Access,
+    accesses_of,
+    handed_over,
+    scratch_of,
+    store_names,
+    widened,
+    with_past,
+)
 from opwright.codegen.cpp.loops.angles import angles_of
 from opwright.codegen.cpp.loops.reductions import ReducerSpelling, column_reducer, row_reducer
 from opwright.codegen.cpp.loops.stages import given_back, stage_loops, stages_of
@@ -28,7 +36,9 @@ class RowEmitter:
         accesses: The arguments of its functions: loads, stores, scratch rows, accumulators.
     """
 
-    def __init__(self, kernel: Kernel, iotas: Set[str], *, in_pieces: bool, by_angles: bool = False) -> None:
+    def __init__(
+        self, kernel: Kernel, iotas: Set[str], quick: Set[int], *, in_pieces: bool, by_angles: bool = False
+    ) -> None:
         self._angles = angles_of(kernel) if by_angles else None
         self.kernel = kernel = self._angles.kernel if self._angles else kernel
         self.schedule: Schedule = schedule(kernel)
@@ -41,6 +51,9 @@ class RowEmitter:
         self.widened = [widened(kernel, access) for access in truths]
         self._elements |= {access.name: f"{access.name}_kept_row[j] != 0" for access in truths}
         self.accesses = handed_over([*found, *(scratch_of(kernel, let) for let in self.kept), *self.widened])
+        if not in_pieces:
+            self.accesses = with_past(self.accesses, {self.names[id(kernel.stores[k])] for k in quick})
+        self._past = {access.name: access for access in self.accesses if access.past_of is not None}
 
     def whole_row_function(self, name: str, formulas: Sequence[str]) -> str:
         """A function over one row, in as many passes as its reductions need."""
@@ -97,8 +110,10 @@ class RowEmitter:
         for reduction in phase.reductions:
             yield f"  {spellings[reduction.name].kept_as} {kept_name(reduction)} = {spellings[reduction.name].start};"
         in_runs = {reduction.name for reduction in phase.reductions if in_parts and spellings[reduction.name].part}
+        past = [name for store in phase.stores if (name := self.names[id(store)]) in self._past]
         if not in_runs:
-            yield from _indented(self._loop(phase, known, spellings, in_runs))
+            lines: Iterable[str] = _indented(self._loop(phase, known, spellings, in_runs))
+            yield from self._runs(lines, past) if past else lines
             return
         lying = {
             reduction.name: row
@@ -121,12 +136,29 @@ class RowEmitter:
             if reduction.name in lying
         )
         yield from (f"    {spellings[reduction.name].part} {reduction.name}_part[sum_run];" for reduction in parts)
+        yield from _indented(self._begin_past(past))
         if rest.values:
             yield from _indented(_indented(self._loop(rest, known, spellings, in_runs)))
+        yield from _indented(_end_past(past))
         for reduction in (reduction for reduction in rest.reductions if reduction.name in in_runs):
             part = f"{reduction.name}_part" if reduction in parts else f"{_name_of(reduction.value)}_kept_row + begin"
             yield f"    {kept_name(reduction)} += sum_of({part}, end - begin);"
         yield "  }"
+
+    def _runs(self, lines: Iterable[str], past: Sequence[str]) -> Iterable[str]:
+        """A pass over a row, run by run if results go past the caches."""
+        chosen = " || ".join(f"{name}_past" for name in past)
+        yield f"  for (Size begin = 0, run = {chosen} ? sum_run : count; begin < count; begin += run) {{"
+        yield "    const Size end = least(begin + run, count);"
+        yield from _indented(self._begin_past(past))
+        yield from _indented(lines)
+        yield from _indented(_end_past(past))
+        yield "  }"
+
+    def _begin_past(self, past: Sequence[str]) -> Iterable[str]:
+        for name in past:
+            kind = CPP_TYPES[self._past[name].dtype]
+            yield f"  {kind}* {name}_run = {name}_past ? {name}_past : {name}_row + begin;"
 
     def _loop(
         self, phase: Phase, known: Set[str], spellings: Mapping[str, ReducerSpelling], in_runs: Set[str]
@@ -138,7 +170,8 @@ class RowEmitter:
         stages = stages_of(self.kernel, lets, phase.values) if in_runs and not self.kept else ()
         yield from stage_loops(stages[:-1], self._elements)
         yield f"#pragma omp simd{''.join(clauses)}"
-        yield f"for (Size j = {'begin' if in_runs else '0'}; j < {'end' if in_runs else 'count'}; ++j) {{"
+        runs = in_runs or any(self.names[id(store)] in self._past for store in phase.stores)
+        yield f"for (Size j = {'begin' if runs else '0'}; j < {'end' if runs else 'count'}; ++j) {{"
         if stages:
             yield from _indented(given_back(stages[-1]))
             lets = stages[-1].lets
@@ -152,7 +185,8 @@ class RowEmitter:
             elif not self._is_kept(reduction.value):
                 yield f"  {reduction.name}_part[j - begin] = {value};"
         for store in phase.stores:
-            place, value = self._elements[self.names[id(store)]], spell_value(store.value)
+            name, value = self.names[id(store)], spell_value(store.value)
+            place = f"{name}_run[j - begin]" if name in self._past else self._elements[name]
             written = f"{place} = {value};"
             if store.reduction is not None:
                 written = column_reducer(store.reduction, store.value.dtype).step.format(place, value)
@@ -267,6 +301,10 @@ def reducing_step(spelling: ReducerSpelling, kept: str, value: str, name: str) -
         yield f"const {spelling.kept_as} {name}_next = {reduced};"
         reduced = f"{name}_next"
     yield spelling.step.format(kept, reduced)
+
+
+def _end_past(past: Sequence[str]) -> Iterable[str]:
+    return (f"  go_past({name}_past, {name}_row + begin, end - begin);" for name in past)
 
 
 def _bindings(lets: Iterable[Let]) -> Iterable[str]:

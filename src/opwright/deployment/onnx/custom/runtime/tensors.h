@@ -274,6 +274,11 @@ int32_t torch_library_impl(TorchLibraryHandle, const char* name, opwright_onnx::
   return 0;
 }
 
+int32_t torch_get_num_threads(uint32_t* count) {
+  *count = std::thread::hardware_concurrency() ? std::thread::hardware_concurrency() : 1;
+  return 0;
+}
+
 // On ONNX Runtime's threads, in as many parts as the processor runs at once.
 int32_t torch_parallel_for(int64_t begin, int64_t end, int64_t grain, ParallelFunc function, void* context) {
   struct Parts {
@@ -281,7 +286,8 @@ int32_t torch_parallel_for(int64_t begin, int64_t end, int64_t grain, ParallelFu
     ParallelFunc function;
     void* context;
   };
-  const int64_t threads = std::thread::hardware_concurrency() ? std::thread::hardware_concurrency() : 1;
+  uint32_t threads = 1;
+  torch_get_num_threads(&threads);
   const int64_t total = end - begin, fair = (total + threads - 1) / threads;
   Parts parts{begin, end, fair > grain ? fair : grain, function, context};
   const int64_t count = total > 0 ? (total + parts.step - 1) / parts.step : 0;
