@@ -52,7 +52,6 @@ _NO_REMEDY = {
     "lowering/lower.py: needs the value of a number that changes": "kernels are then built for the value",
     "operators/base.py: an emitted autograd.Function does not": "the function rung only; kernels serve the operator",
     "operators/function_module.py: ": "the function rung only; kernels serve the operator",
-    "optim/serving/deriving.py: NotElementwise": "a kernel for each tensor serves",
     "optim/shipping/packaged_optimizers.py: its kernels": "the operations of the definition serve",
     "toolchain/cpu_levels.py: wheels are built for": "another machine is needed",
     "binding/variants/states.py: RanMore(": "it is never told: the call is made again",

@@ -105,11 +105,11 @@ def test_values_are_as_exact_as_before(name: str) -> None:
 def test_maxima_are_found_again(axes: int | tuple[int, ...]) -> None:
     """The kernel of the gradient has the function for the value and for the slope."""
 
-    def largest(x: Tensor) -> Tensor:
+    def largest_gelu(x: Tensor) -> Tensor:
         return torch.exp(functional.gelu(x)).amax(axes)
 
     x = torch.randn(37, 129, requires_grad=True)
-    (actual,), (expected,) = (torch.autograd.grad(f(x).sum(), x) for f in (Operator(largest), largest))
+    (actual,), (expected,) = (torch.autograd.grad(f(x).sum(), x) for f in (Operator(largest_gelu), largest_gelu))
     torch.testing.assert_close(actual, expected)
 
 
