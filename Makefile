@@ -1,7 +1,7 @@
 # Everything runs from .venv, which is made by the first target that needs it. `make help` lists the targets.
 
 PYTHON ?= python3
-WORKERS ?= 2
+WORKERS ?= 3
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
