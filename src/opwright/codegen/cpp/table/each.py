@@ -1,8 +1,8 @@
 """emit_each: an update of tensors by any kernels → C++ that runs it for each tensor of a table.
 
-What is computed of numbers alone is computed first, for all tensors, so that an update that is not valid changes none.
-Tensors share the threads: a large one takes all, small ones take one each. The backends differ in how kernels are
-written.
+What is computed of numbers alone is computed first, among it whether the update is valid; a tensor for which it is not
+stays as it was. Tensors share the threads: a large one takes all, small ones take one each. The backends differ in how
+kernels are written.
 """
 
 from __future__ import annotations
