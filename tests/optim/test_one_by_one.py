@@ -373,3 +373,14 @@ def test_results_that_share_memory_with_arguments(function: Callable[..., Any], 
     for param, right, state in zip(params, exact, states, strict=True):
         torch.testing.assert_close(param.detach(), right)
         torch.testing.assert_close(optimizer.state[param]["before"], state["before"])
+
+
+def test_functions_are_those_of_one_source() -> None:
+    """Packages link many sources into one library, whose structs have the same names."""
+    cls = opwright.optimizer(state=("average",))(along_rows)
+    train(cls(parameters([(5, 4)])), 1)
+    (variant,) = variants(cls)
+    before, opening, behind = variant.text.partition("namespace opwright::emitted {\nnamespace {\n")
+    assert opening
+    assert "struct " not in before
+    assert "struct " not in behind.partition("}  // namespace\n")[2]

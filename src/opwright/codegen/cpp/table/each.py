@@ -131,6 +131,7 @@ class EachWriter:
         yield '#include "opwright/table_each.h"'
         yield ""
         yield "namespace opwright::emitted {"
+        yield "namespace {"  # packages link sources whose structs have the same names
         yield ""
         yield f"struct {self._numbers_type} {{"
         yield from self.numbers.fields()
@@ -141,6 +142,8 @@ class EachWriter:
         yield f"struct {self.type} {{"
         yield from (f"  {line}" if line else line for line in self._functions())
         yield "};"
+        yield ""
+        yield "}  // namespace"
         yield ""
 
     def _functions(self) -> Iterable[str]:
