@@ -17,7 +17,19 @@ from opwright.ir.contents import reads_of
 from opwright.ir.expressions.expression import Load
 from opwright.ir.names.fresh import fresh
 from opwright.ir.parts import with_parts
-from opwright.ir.program import Buffer, Call, Kernel, Number, Program, Step, Store, TensorOperand, View, buffers_of
+from opwright.ir.program import (
+    Buffer,
+    Call,
+    Kernel,
+    Number,
+    Program,
+    Step,
+    Store,
+    TensorOperand,
+    View,
+    buffers_of,
+    targets_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +58,10 @@ def numbers_apart(program: Program, given: Collection[str], tensors: Collection[
     rest: list[Step] = []
     for step in program.steps:
         is_number = isinstance(step, Number) or (_is_scalar(step) and known.issuperset(reads_of(step)))
+        made = {target.name for target in targets_of(step)}
         if is_number:
-            known.update(target.name for target in _made(step))
+            known |= made
             first.append(step)
-        made = {target.name for target in _made(step)}
         is_constant = isinstance(step, Number) or (is_number and constants.issuperset(reads_of(step)))
         if is_constant:
             constants |= made
@@ -81,10 +93,6 @@ def _is_scalar(step: Step) -> bool:
         return False
     own = {target.name for target in step.targets if not target.shape}
     return all(store.buffer in own for store in step.stores)
-
-
-def _made(step: Step) -> Iterable[Buffer]:
-    return (step.target,) if isinstance(step, Number) else step.targets if isinstance(step, Kernel) else ()
 
 
 def _with_tensors(steps: Iterable[Step], known: Collection[str], buffers: Mapping[str, Buffer]) -> Iterable[Step]:
