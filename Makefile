@@ -35,7 +35,7 @@ gpu: $(INSTALLED) ## run the tests that need a GPU
 
 nightly: $(INSTALLED) ## run the long tests, then all tests in reverse order
 	$(BIN)/python -m pip install --quiet --no-input --disable-pip-version-check -c constraints.txt -e '.[wild]'
-	$(BIN)/pytest -m nightly --record-sweeps -o faulthandler_timeout=0
+	$(BIN)/pytest -m nightly --record-sweeps -o hang_limit=0
 	$(BIN)/pytest --backwards
 
 newest: ## run the tests on the newest PyTorch, in .venv-newest (gigabytes)

@@ -15,6 +15,7 @@ from tests.quick_compiler import OPTIMIZING_NOTHING, use_quick_compiler
 from tests.quiet_settings import quiet_settings
 from tests.suite import backwards, frozen, loggers, part
 from tests.suite.built_together import one_file_each_way
+from tests.suite.hangs import Hangs
 from tests.suite.hot_path_ahead import hot_path_built_ahead
 from tests.suite.kept_libraries import cache_of_a_run, folder_of
 from tests.suite.products import survive_products
@@ -38,12 +39,14 @@ def pytest_addoption(parser):
     parser.addoption("--record-sweeps", action="store_true", help="write down what of the nightly sweeps was run")
     parser.addoption("--since", metavar="REVISION", help="run the tests that what changed since then can reach")
     parser.addoption("--part", metavar="I/N", default="", help="run one of N parts of the tests, such as 2/5")
+    parser.addini("hang_limit", "the seconds after which a process ends whose test hangs; none if 0", default="0")
     parser.addoption("--backwards", action="store_true", help="run the last test first, to find those that need others")
 
 
 def pytest_configure(config):
     os.environ["COLUMNS"] = "100"  # as wide as results are shown where there is no terminal
-    for plugin in (backwards, frozen, loggers, part, _time_limit, Rehearsal(folder_of(config))):
+    hangs = Hangs(float(config.getini("hang_limit")))
+    for plugin in (backwards, frozen, loggers, part, _time_limit, hangs, Rehearsal(folder_of(config))):
         config.pluginmanager.register(plugin)
     workers = getattr(config.option, "numprocesses", None)
     if config.getoption("--record-sweeps"):

@@ -14,7 +14,7 @@ from tests.executables import write_executable
 from tests.keeping_compiler import keeping_compiler
 from tests.quick_compiler import OPTIMIZING_NOTHING
 from tests.suite.nights import mostly_at_night
-from tests.suite.warm_python import start as start_warm
+from tests.suite.warm_python import start as begin_warm
 
 pytestmark = pytest.mark.seconds(60)  # some processes import PyTorch
 
@@ -74,6 +74,11 @@ def start(tmp_path):
 
     start_program.builds = lambda: len(log.read_text().splitlines()) if log.exists() else 0
     return start_program
+
+
+def start_warm(*command, env):
+    """A process that has imported what all calls need."""
+    return begin_warm(*command, env=env, having="opwright")
 
 
 def with_imports(*command, env):

@@ -188,7 +188,7 @@ def test_a_number_in_the_memory_of_a_gpu_is_refused() -> None:
     ("AdamW", torch.float16, {"rounding": "stochastic", "max_grad_norm": 1.0}),
     *((name, dtype, {}) for name in NAMES[1:] for dtype in (torch.float32, torch.bfloat16)),
     ("Adafactor", torch.float32, {}), ("Adafactor", torch.bfloat16, {}),
-], [("LAMB", torch.float32, {}), ("Adafactor", torch.bfloat16, {})]))  # fmt: skip
+], by_day=1))  # fmt: skip
 def test_nvrtc_takes_the_kernels(name: str, dtype: torch.dtype, options: dict[str, Any]) -> None:
     try:
         find_nvrtc()

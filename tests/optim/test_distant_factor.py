@@ -109,9 +109,9 @@ def test_clipped_steps_wait_for_nothing(no_waiting: Callable[[], None]) -> None:
 
 
 @pytest.mark.parametrize(("cls", "options"), mostly_at_night([
-    (opwright.optim.Adafactor, {"max_grad_norm": 0.5}), (Centered, {"max_grad_norm": 0.5}), (opwright.optim.LAMB, {}),
+    (Centered, {"max_grad_norm": 0.5}), (opwright.optim.Adafactor, {"max_grad_norm": 0.5}), (opwright.optim.LAMB, {}),
     (opwright.optim.NAdam, {}), (opwright.optim.ASGD, {}), (opwright.optim.Adafactor, {}),
-], 2))  # fmt: skip
+], 1))  # fmt: skip
 def test_what_reduces_or_keeps_numbers_is_right(cls: Any, options: dict[str, Any]) -> None:
     shapes = ((7, 5), (1, 9), (64, 64))
     results = []

@@ -63,7 +63,7 @@ def variants(cls: type[DerivedOptimizer]) -> list[Variant]:
     return [variant for _, found in cls.variants.all() for variant in found]
 
 
-@pytest.mark.parametrize("seed", mostly_at_night(range(60), 2))
+@pytest.mark.parametrize("seed", mostly_at_night(range(60), 1))
 def test_updates_are_their_definitions(seed: int, no_definition: None) -> None:  # noqa: F811
     text = update_of(seed)
     made = optimizer_of(text, f"<along {seed}>")

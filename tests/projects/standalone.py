@@ -53,7 +53,7 @@ class Standalone:
 
     def run(self, project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         if self.python is None:
-            return run("-c", _REFUSING + _AS_PYTHON, *arguments, cwd=project, env=self.environment, alone=True)
+            return run("-c", _REFUSING + _AS_PYTHON, *arguments, cwd=project, env=self.environment, having="torch")
         command = [str(self.python), *arguments]
         return subprocess.run(command, cwd=project, env=self.environment, capture_output=True, text=True, timeout=900)
 

@@ -35,3 +35,9 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
         gc.freeze()
         _frozen_modules = len(sys.modules)
     return (yield)
+
+
+def pytest_sessionfinish() -> None:
+    """Leave little to the five collections in which pytest looks for what could not be raised."""
+    gc.collect()
+    gc.freeze()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.suite.warm_python import run, start
+from tests.suite.warm_python import Imported, run, start
 
 SELF = """
 import atexit, json, os, sys
@@ -47,7 +47,8 @@ def test_programs_know_nothing_of_one_another() -> None:
 
 def test_a_program_that_is_alone_has_torch_imported_and_not_opwright() -> None:
     text = "import sys; print([name in sys.modules for name in ('torch', 'opwright')])"
-    assert [run("-c", text, alone=alone).stdout for alone in (True, False)] == ["[True, False]\n", "[True, True]\n"]
+    kinds: tuple[Imported, ...] = ("torch", "opwright", "derivations")
+    assert [run("-c", text, having=having).stdout for having in kinds] == ["[True, False]\n", *["[True, True]\n"] * 2]
 
 
 def test_an_exception_is_told() -> None:
@@ -72,7 +73,7 @@ def test_no_operators_are_there_before() -> None:
     """So that a program is as the first of its process."""
     text = "import sys, opwright; print(sorted({'sympy', 'torch._dynamo', 'opwright.lowering.lower'} & {*sys.modules}))"
     assert (
-        run("-c", text).stdout
+        run("-c", text, having="opwright").stdout
         == subprocess.run(
             [sys.executable, "-c", f"import opwright; opwright.operator; {text}"],
             capture_output=True,

@@ -2,11 +2,11 @@
 
     ran = run("-c", "import torch, opwright; ...")            as subprocess.run([sys.executable, "-c", ...])
     started = start("program.py", "argument", env=...)        as subprocess.Popen
-    run("-c", "import torch; ...", alone=True)                for a program that must not find opwright imported
+    run("-c", "import torch; ...", having="torch")            for a program that must not find opwright imported
 
-Each test process has one server, which imports both, derives nothing, and forks for each program; it is itself a fork
-of one that has imported PyTorch alone. The program gets its own arguments, environment, folder and output. Tests of the
-imports themselves need a new Python.
+Each test process has three servers, which fork for each program. The first has imported PyTorch; its fork has imported
+opwright, too, and the fork of that also what derivations need. None has derived anything. The program gets its own
+arguments, environment, folder and output. Tests of the imports themselves need a new Python.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn, get_args
 
 _LENGTH_BYTES = 8
+Imported = Literal["torch", "opwright", "derivations"]
+_IMPORTED: tuple[Imported, ...] = get_args(Imported)
 
 
 class Started:
@@ -59,11 +61,14 @@ class Started:
 
 
 def start(
-    *command: str, env: Mapping[str, str] | None = None, cwd: str | Path | None = None, alone: bool = False
+    *command: str,
+    env: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+    having: Imported = "derivations",
 ) -> Started:
-    """Start a program: `-c TEXT`, `-m MODULE` or a file, and its arguments; alone: without opwright."""
+    """Start a program: `-c TEXT`, `-m MODULE` or a file, and its arguments; having: what is imported before."""
     environment = dict(os.environ if env is None else env)
-    return _Servers.of_this_process().start(alone, command, environment, str(cwd or os.getcwd()))
+    return _Servers.of_this_process().start(having, command, environment, str(cwd or os.getcwd()))
 
 
 def run(
@@ -71,36 +76,40 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: str | Path | None = None,
     timeout: float = 300,
-    alone: bool = False,
+    having: Imported = "derivations",
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end."""
-    started = start(*command, env=env, cwd=cwd, alone=alone)
+    started = start(*command, env=env, cwd=cwd, having=having)
     output, errors = started.communicate(timeout)
     assert started.returncode is not None
     return subprocess.CompletedProcess(command, started.returncode, output, errors)
 
 
 class _Servers:
-    """The two processes that fork, with opwright and without."""
+    """The three processes that fork."""
 
     def __init__(self) -> None:
-        pairs = [socket.socketpair() for _ in range(2)]
-        self._ours = [ours for ours, _ in pairs]
+        pairs = [socket.socketpair() for _ in _IMPORTED]
+        self._ours = {imported: ours for imported, (ours, _) in zip(_IMPORTED, pairs, strict=True)}
         theirs = [theirs.fileno() for _, theirs in pairs]
-        begin = f"import sys; sys.path[:] = {sys.path!r}; from tests.suite.warm_python import serve_both; "
-        self._process = subprocess.Popen([sys.executable, "-c", f"{begin}serve_both(*{theirs})"], pass_fds=theirs)
-        for ours, end in pairs:
+        begin = f"import sys; sys.path[:] = {sys.path!r}; from tests.suite.warm_python import serve_all; "
+        self._process = subprocess.Popen([sys.executable, "-c", f"{begin}serve_all(*{theirs})"], pass_fds=theirs)
+        for _, end in pairs:
             end.close()
-            atexit.register(ours.close)
-
         self._asking = threading.Lock()
+        atexit.register(self._end)
 
     @staticmethod
     def of_this_process() -> _Servers:
         return _servers_of(os.getpid())  # a fork that asked those of its parent would garble what that asks
 
-    def start(self, alone: bool, command: tuple[str, ...], environment: dict[str, str], folder: str) -> Started:
-        server, pipes = self._ours[alone], [os.pipe() for _ in range(3)]
+    def _end(self) -> None:
+        for ours in self._ours.values():
+            ours.close()
+        self._process.wait(timeout=60)
+
+    def start(self, having: Imported, command: tuple[str, ...], environment: dict[str, str], folder: str) -> Started:
+        server, pipes = self._ours[having], [os.pipe() for _ in range(3)]
         with self._asking:
             _send(server, {"command": command, "environment": environment, "folder": folder}, [w for _, w in pipes])
             pid = int.from_bytes(server.recv(_LENGTH_BYTES, socket.MSG_WAITALL), "big")
@@ -130,19 +139,28 @@ def _receive(given: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
     return json.loads(text), files
 
 
-def serve_both(with_opwright: int, alone: int) -> None:
-    """Import PyTorch and serve; a fork imports opwright too and serves those who want both."""
-    import torch  # noqa: F401 - for the programs
+def serve_all(*descriptors: int) -> None:
+    """Import and serve; a fork imports more, and serves those who want that."""
+    for imported, descriptor in zip(_IMPORTED, descriptors, strict=True):
+        _import(imported)
+        following = descriptors[descriptors.index(descriptor) + 1 :]
+        if not following or os.fork():
+            for each in following:
+                os.close(each)
+            _serve(descriptor)
+            return
+        os.close(descriptor)
 
-    if os.fork():
-        os.close(with_opwright)
-        _serve(alone)
-        return
-    os.close(alone)
-    import opwright
 
-    opwright.operator  # noqa: B018 - which imports what all operators need
-    _serve(with_opwright)
+def _import(what: Imported) -> None:
+    if what == "torch":
+        pass
+    elif what == "opwright":
+        import opwright
+
+        opwright.operator  # noqa: B018 - which imports what all operators need
+    else:
+        import opwright.operators.stages
 
 
 def _serve(descriptor: int) -> None:

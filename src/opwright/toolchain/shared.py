@@ -16,37 +16,43 @@ class Shared:
     """One object.
 
     Attributes:
-        header: The header whose functions it defines.
-        beside: The header of what these call, which the object of walks defines; None for that object itself.
+        headers: The headers whose functions it defines.
+        beside: The headers of what these call, which other objects define; empty for the first object.
         called: What a kernel that calls them says.
         flags: Further flags of the compiler.
     """
 
-    header: str
-    beside: str | None
+    headers: tuple[str, ...]
+    beside: tuple[str, ...]
     called: str
     flags: tuple[str, ...] = ()
 
     @property
     def source(self) -> Source:
         """What it is compiled from."""
-        before = f'#define OPWRIGHT_WALKS_APART\n#include "opwright/{self.beside}.h"\n' if self.beside else ""
+        before = f"#define OPWRIGHT_WALKS_APART\n{_including(self.beside)}" if self.beside else ""
         defined = "#undef OPWRIGHT_ONCE\n#define OPWRIGHT_ONCE __attribute__((noinline))\n"
-        return Source(f"shared_{self.header}", f'{before}{defined}#include "opwright/{self.header}.h"\n')
+        return Source(f"shared_{self.headers[-1]}", f"{before}{defined}{_including(self.headers)}")
 
 
-# Every first call waits for the walks. Their loops over elements ask for vectors (`omp simd`), others go over a few
-# operands or axes, so that -O1 is as fast, and done in half the time. The other objects would be slower.
-_WALKS = Shared("rows", None, "", ("-O1",))
+# New memory, registration and walks: every first call waits for them. Their loops over elements ask for vectors (`omp
+# simd`), others go over a few operands or axes, so that -O1 is as fast, and done in half the time. The other objects
+# would be slower.
+_FIRST = Shared(("launch", "rows"), (), "", ("-O1",))
 _OTHERS = (
-    Shared("whole_rows", "axes", "for_each_whole_row("),
-    Shared("lanes", "whole_rows", "in_lanes("),
-    Shared("reduce_rows", "axes", "reduce_rows<"),
-    Shared("reduce_columns", "lanes", "reduce_columns("),
+    Shared(("sums",), ("operands",), "sum_of("),
+    Shared(("whole_rows",), ("axes", "sums"), "for_each_whole_row("),
+    Shared(("lanes",), ("whole_rows",), "in_lanes("),
+    Shared(("reduce_rows",), ("axes",), "reduce_rows<"),
+    Shared(("reduce_columns",), ("lanes",), "reduce_columns("),
 )
 
 
 def shared_by(kernels: Iterable[Source]) -> list[Shared]:
     """Return what kernels are linked with; the first is needed by all."""
     texts = [kernel.text for kernel in kernels]
-    return [_WALKS, *(each for each in _OTHERS if any(each.called in text for text in texts))]
+    return [_FIRST, *(each for each in _OTHERS if any(each.called in text for text in texts))]
+
+
+def _including(headers: Iterable[str]) -> str:
+    return "".join(f'#include "opwright/{header}.h"\n' for header in headers)

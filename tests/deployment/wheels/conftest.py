@@ -49,7 +49,7 @@ def judged(folder, *cases, python=sys.executable, **environment):
         done = subprocess.run(command, capture_output=True, text=True, env=bare, cwd=folder, check=False)
     else:
         begin = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
-        done = run("-c", begin, str(JUDGE), PACKAGE, *cases, env=bare, cwd=folder, alone=True)
+        done = run("-c", begin, str(JUDGE), PACKAGE, *cases, env=bare, cwd=folder, having="torch")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -61,7 +61,7 @@ hidden, _ = torch.ops.{PACKAGE}.cell(gates, torch.randn(4, 3))
 hidden.sum().backward()
 print([str(one.message) for one in said if {PACKAGE!r} in str(one.message)], p.cell.last_rung, gates.grad is not None)
 """
-    done = run("-c", text, cwd=other, alone=True)
+    done = run("-c", text, cwd=other, having="torch")
     sentence = (
         f"{PACKAGE} runs its references: its kernels need torch 9.0 or newer, and this is torch {torch.__version__}"
     )
@@ -114,7 +114,7 @@ def test_kernels_are_for_the_default_dtype_that_they_were_built_under(default, t
     finally:
         torch.set_default_dtype(torch.float32)
     site = unpacked(wheel.path, tmp_path / "site")
-    done = run("-c", UNDER, cwd=site, alone=True)
+    done = run("-c", UNDER, cwd=site, having="torch")
     assert done.returncode == 0, done.stderr
     served, left = ["cpp", 0], ["composed", 1]
     assert json.loads(done.stdout) == ([served, left] if default is torch.float32 else [left, served])

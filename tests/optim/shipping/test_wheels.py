@@ -71,7 +71,7 @@ def judged_in(site: Path, *cases: str) -> Any:
     bare = {"PATH": "", "PYTHONPATH": str(site), "HOME": str(site)}
     begin = "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__')"
     command = ("-c", begin, str(HERE / "judge.py"), PACKAGE, str(site / "results"), *cases)
-    done = run(*command, env=bare, cwd=site, alone=True)
+    done = run(*command, env=bare, cwd=site, having="torch")
     assert done.returncode == 0, done.stderr
     return torch.load(site / "results")
 

@@ -46,7 +46,7 @@ def test_this_platform_is_supported():
 
 def test_the_import_is_what_refuses():
     script = "import torch, platform; platform.system = lambda: 'Windows'; import opwright"
-    done = run("-c", script, alone=True)
+    done = run("-c", script, having="torch")
     assert done.returncode == 1
     last = done.stderr.strip().splitlines()[-1]
     assert last.endswith("(on Windows: the Windows Subsystem for Linux), and this is Windows")

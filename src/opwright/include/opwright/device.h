@@ -1,11 +1,16 @@
 // The device of a call: the processor, or, in a launcher of CUDA kernels, the GPU of that call.
 #pragma once
 
+#include "opwright/once.h"
 #include "opwright/shim.h"
 
 namespace opwright {
 
+#ifdef OPWRIGHT_WALKS_APART
+extern const int32_t cpu;
+#else
 inline const int32_t cpu = aoti_torch_device_type_cpu();
+#endif
 
 struct Device {
   int32_t type, index;

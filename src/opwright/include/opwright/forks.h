@@ -3,7 +3,14 @@
 
 #include <cstdint>
 
+#include "opwright/once.h"
+
 #if defined(__linux__)
+#ifdef OPWRIGHT_WALKS_APART
+namespace opwright {
+bool has_lost_threads();
+}  // namespace opwright
+#else
 extern "C" {
 extern void* __dso_handle __attribute__((visibility("hidden")));
 int __register_atfork(void (*before)(), void (*in_parent)(), void (*in_child)(), void* library) noexcept;
@@ -41,9 +48,10 @@ struct Forks {
 };
 inline const Forks forks;
 
-inline bool has_lost_threads() { return Forks::is_bereft; }
+OPWRIGHT_ONCE bool has_lost_threads() { return Forks::is_bereft; }
 
 }  // namespace opwright
+#endif
 #else
 namespace opwright {
 inline bool has_lost_threads() { return false; }

@@ -23,10 +23,14 @@ inline Size floor_remainder(Size a, Size b) { return a - floor_divide(a, b) * b;
 inline Size greatest(Size a, Size b) { return a > b ? a : b; }
 
 // Constants for operands of library operations, under their names in torch.
+#ifdef OPWRIGHT_WALKS_APART
+extern const int32_t contiguous_format, preserve_format, channels_last, channels_last_3d;
+#else
 inline const int32_t contiguous_format = aoti_torch_memory_format_contiguous_format();
 inline const int32_t preserve_format = aoti_torch_memory_format_preserve_format();
 inline const int32_t channels_last = aoti_torch_memory_format_channels_last();
 inline const int32_t channels_last_3d = aoti_torch_memory_format_channels_last_3d();
+#endif
 
 // Operands of a library operation; the call owns them.
 inline StableIValue pass(const Tensor& tensor) { return reinterpret_cast<StableIValue>(tensor.share()); }
@@ -163,15 +167,25 @@ inline void finish(StableIValue* stack, bool done, Tensor (&made)[made_count]) {
 #define OPWRIGHT_NAMESPACE "opwright_kernels"
 #endif
 
+using Boxed = void (*)(StableIValue* stack, uint64_t, uint64_t);
+
+#ifdef OPWRIGHT_WALKS_APART
+void register_operator(const char* space, const char* schema, const char* name, Boxed function);
+#else
+OPWRIGHT_ONCE void register_operator(const char* space, const char* schema, const char* name, Boxed function) {
+  TorchLibraryHandle declared = nullptr, implemented = nullptr;
+  aoti_torch_library_init_fragment(space, __FILE__, __LINE__, &declared);
+  aoti_torch_library_def(declared, schema);
+  aoti_torch_library_init_impl(space, "CompositeExplicitAutograd", __FILE__, __LINE__, &implemented);
+  torch_library_impl(implemented, name, function, torch_target);
+}
+#endif
+
 // Registers an operator when the library is loaded, for tensors of every kind. It falls through for those that it does
 // not support, so that only the reference serves them.
 struct Registration {
-  Registration(const char* schema, const char* name, void (*function)(StableIValue*, uint64_t, uint64_t)) {
-    TorchLibraryHandle declared = nullptr, implemented = nullptr;
-    aoti_torch_library_init_fragment(OPWRIGHT_NAMESPACE, __FILE__, __LINE__, &declared);
-    aoti_torch_library_def(declared, schema);
-    aoti_torch_library_init_impl(OPWRIGHT_NAMESPACE, "CompositeExplicitAutograd", __FILE__, __LINE__, &implemented);
-    torch_library_impl(implemented, name, function, torch_target);
+  Registration(const char* schema, const char* name, Boxed function) {
+    register_operator(OPWRIGHT_NAMESPACE, schema, name, function);
   }
 };
 

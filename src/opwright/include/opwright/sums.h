@@ -10,6 +10,12 @@ namespace opwright {
 // larger error than eager's; one that sums in double takes up to 1.4 times as long.
 constexpr Size sum_run = 512;
 
+// Groups of four numbers are added pairwise in their own precision, and the rest in double precision: the error is far
+// below that of the last rounding. Sums do not depend on the vector width of the machine.
+#ifdef OPWRIGHT_APART
+double sum_of(const float* values, Size count);
+double sum_of(const double* values, Size count);
+#else
 namespace detail {
 
 // Vectors with names: GCC keeps an array of sums in memory, and clears it by an instruction that takes longer than
@@ -47,13 +53,8 @@ inline void add_eight_groups(const double* some, Size apart, FourDoubles& low, F
   high += sums;
 }
 
-}  // namespace detail
-
-// Groups of four numbers are added pairwise in their own precision, and the rest in double precision: the error is far
-// below that of the last rounding. Sums do not depend on the vector width of the machine.
 template <class T>
-__attribute__((noinline)) inline double sum_of(const T* values, Size count) {
-  using namespace detail;
+inline double sum(const T* values, Size count) {
   constexpr Size lanes = 16;
   double sum = 0;
   Size done = 0;
@@ -82,5 +83,11 @@ __attribute__((noinline)) inline double sum_of(const T* values, Size count) {
   for (; done < count; ++done) sum += values[done];
   return sum;
 }
+
+}  // namespace detail
+
+OPWRIGHT_ONCE double sum_of(const float* values, Size count) { return detail::sum(values, count); }
+OPWRIGHT_ONCE double sum_of(const double* values, Size count) { return detail::sum(values, count); }
+#endif
 
 }  // namespace opwright

@@ -2,12 +2,19 @@
 #pragma once
 
 #include "opwright/device.h"
+#include "opwright/once.h"
+#ifndef OPWRIGHT_WALKS_APART
 #include "opwright/pool.h"
+#endif
 
 namespace opwright {
 
 using Size = int64_t;
 
+#ifdef OPWRIGHT_WALKS_APART
+extern const int32_t bfloat16, float16, float32, float64, complex64, complex128;
+extern const int32_t uint8, int8, int16, int32, int64, boolean, strided;
+#else
 inline const int32_t bfloat16 = aoti_torch_dtype_bfloat16();
 inline const int32_t float16 = aoti_torch_dtype_float16();
 inline const int32_t float32 = aoti_torch_dtype_float32();
@@ -21,6 +28,7 @@ inline const int32_t int32 = aoti_torch_dtype_int32();
 inline const int32_t int64 = aoti_torch_dtype_int64();
 inline const int32_t boolean = aoti_torch_dtype_bool();
 inline const int32_t strided = aoti_torch_layout_strided();
+#endif
 
 class Tensor {
  public:
@@ -139,6 +147,10 @@ class Tensor {
   const Size* strides_ = nullptr;
 };
 
+#ifdef OPWRIGHT_WALKS_APART
+// A new contiguous tensor; empty if there is no memory for it.
+Tensor allocate(int32_t dtype, std::size_t item_bytes, const Size* sizes, int rank);
+#else
 #ifdef OPWRIGHT_POOL
 // Visible, so that all libraries of a process share the first one's.
 __attribute__((visibility("default"))) inline Pool& pool() {
@@ -168,7 +180,7 @@ inline AtenTensorHandle allocate_pooled(int32_t dtype, std::size_t bytes, const 
 #endif
 
 // A new contiguous tensor; empty if there is no memory for it.
-inline Tensor allocate(int32_t dtype, [[maybe_unused]] std::size_t item_bytes, const Size* sizes, int rank) {
+OPWRIGHT_ONCE Tensor allocate(int32_t dtype, [[maybe_unused]] std::size_t item_bytes, const Size* sizes, int rank) {
   Size strides[64];
   Size count = 1;
   for (int dimension = rank - 1; dimension >= 0; --dimension) {
@@ -183,6 +195,7 @@ inline Tensor allocate(int32_t dtype, [[maybe_unused]] std::size_t item_bytes, c
   aoti_torch_empty_strided(rank, sizes, strides, dtype, here().type, here().index, &handle);
   return Tensor(handle);
 }
+#endif
 
 // A contiguous tensor of the dtype and sizes of one that is needed no more, in its memory if that is contiguous.
 inline Tensor in_memory_of(const Tensor& dying, int32_t dtype, std::size_t item_bytes, const Size* sizes, int rank) {
