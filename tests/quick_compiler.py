@@ -70,7 +70,7 @@ def quick_compiler(options: str = OPTIMIZING_LITTLE, compiler: str | None = None
 
 
 # The compiler inherits the lock, and lets go of it when it ends. Precompiled headers (GCC's) take 0.08 of the 0.27 s of
-# a small kernel away, and 0.47 of the 0.55 s of CUDA kernels on the processor. GCC passes over those of other flags, and
+# a small kernel away, and 0.47 of the 0.55 s of CUDA kernels on the processor. GCC passes over those of other flags;
 # their folder is that of the headers' content. What asks for the names of the headers (-MD) reads them.
 _SCRIPT = """#!/bin/sh
 precompile() {{

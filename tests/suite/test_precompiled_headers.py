@@ -31,12 +31,13 @@ def headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def value_of(headers: Path, value: object, *flags: str) -> int:
+def value_of(headers: Path, value: object, *flags: str, apart: bool = True) -> int:
     """What a kernel computes whose header has a value."""
     (headers / "beside.h").write_text("#pragma once\n#define BESIDE 10\n")
     (headers / "kernel.h").write_text(f'#pragma once\n#include "opwright/beside.h"\n#define VALUE {value}\n')
     product = headers.parent / f"product_{len([*headers.parent.glob('*.so')])}.so"
-    options = ("-std=c++17", "-fPIC", "-shared", "-DOPWRIGHT_APART", *flags, f"-I{headers.parent}")
+    flags = (*(["-DOPWRIGHT_APART"] if apart else []), *flags)
+    options = ("-std=c++17", "-fPIC", "-shared", *flags, f"-I{headers.parent}")
     command = (quick_compiler(OPTIMIZING_NOTHING), *options, str(headers.parents[1] / "source.cpp"), "-o", str(product))
     subprocess.run(command, check=True)
     return int(ctypes.CDLL(str(product)).value())
@@ -55,3 +56,12 @@ def test_headers_of_other_flags_are_passed_over(headers: Path) -> None:
 def test_headers_that_cannot_be_precompiled_are_read(headers: Path) -> None:
     assert value_of(headers, "1\n#ifndef emitted\n#error alone\n#endif\n") == 11
     assert not [*headers.parents[1].glob("headers-*-begun/opwright/kernel.h.gch")]
+
+
+def test_cuda_on_the_processor_has_its_own(headers: Path) -> None:
+    (headers / "cuda").mkdir()
+    (headers / "cuda" / "host_execution.h").write_text('#pragma once\n#include "opwright/kernel.h"\n')
+    (headers.parents[1] / "source.cpp").write_text('#include "opwright/cuda/host_execution.h"\n' + SOURCE)
+    assert value_of(headers, 5, "-DOPWRIGHT_CUDA_ON_HOST", apart=False) == 15
+    assert [*headers.parents[1].glob("headers-*/opwright/cuda/host_execution.h.gch")]
+    assert not [*headers.parents[1].glob("headers-*/opwright/kernel.h.gch")]

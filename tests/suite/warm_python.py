@@ -14,6 +14,7 @@ from __future__ import annotations
 import array
 import atexit
 import functools
+import importlib
 import json
 import os
 import select
@@ -154,13 +155,12 @@ def serve_all(*descriptors: int) -> None:
 
 def _import(what: Imported) -> None:
     if what == "torch":
-        pass
+        importlib.import_module("torch")
     elif what == "opwright":
-        import opwright
-
-        opwright.operator  # noqa: B018 - which imports what all operators need
+        _ = importlib.import_module("opwright").operator  # which imports what all operators need
     else:
-        import opwright.operators.stages
+        importlib.import_module("opwright.operators.stages")
+        importlib.import_module("torch.distributed.tensor")  # which `torch.testing` wants
 
 
 def _serve(descriptor: int) -> None:
