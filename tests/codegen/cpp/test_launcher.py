@@ -32,7 +32,7 @@ def test_it_is_what_a_library_is_made_of_but_for_its_registration():
         text.replace(launcher_signature("program"), f"static {launcher_signature('program')}")
         in emit_program(program).text
     )
-    for word in ("Registration", "on_stack", "namespace", "#include"):
+    for word in ("Registration", "on_stack", "namespace opwright", "#include"):
         assert word not in text
 
 

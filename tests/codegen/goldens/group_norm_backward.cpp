@@ -4,6 +4,7 @@
 
 namespace opwright::emitted {
 
+namespace {
 struct group_norm_backward_sum_row_reductions {
   double row_sum = 0;
   double row_sum_1 = 0;
@@ -12,6 +13,7 @@ struct group_norm_backward_sum_row_reductions {
     row_sum_1 += other.row_sum_1;
   }
 };
+}  // namespace
 
 //   reshape_x = x[i0, i1*(weight_size_0 // 4) + i2, i3, i4]
 //   mean = saved_sum/float32(size)
@@ -435,8 +437,8 @@ static void group_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "group_norm_backward_5f65e35f136b(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
+    "group_norm_backward_ca78eedcfcde(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
     "saved_sum, Tensor grad_output) -> (Tensor, Tensor, Tensor)",
-    "group_norm_backward_5f65e35f136b", group_norm_backward_on_stack);
+    "group_norm_backward_ca78eedcfcde", group_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

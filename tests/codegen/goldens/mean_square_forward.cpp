@@ -4,12 +4,14 @@
 
 namespace opwright::emitted {
 
+namespace {
 struct mean_square_forward_row_reductions {
   double row_sum_values = 0;
   void add(const mean_square_forward_row_reductions& other) {
     row_sum_values += other.row_sum_values;
   }
 };
+}  // namespace
 
 //   row_sum_values = Σ x²
 //   mean = row_sum_values/float32(size)
@@ -67,7 +69,7 @@ static void mean_square_forward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "mean_square_forward_e18942ddd852(Tensor x) -> Tensor",
-    "mean_square_forward_e18942ddd852", mean_square_forward_on_stack);
+    "mean_square_forward_06a91373004e(Tensor x) -> Tensor",
+    "mean_square_forward_06a91373004e", mean_square_forward_on_stack);
 
 }  // namespace opwright::emitted

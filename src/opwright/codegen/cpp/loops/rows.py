@@ -80,8 +80,10 @@ class RowEmitter:
         spellings = spellings_of(phase)
         fields = [f"  {spellings[f.name].kept_as} {f.name} = {spellings[f.name].start};" for f in phase.reductions]
         adds = [spellings[f.name].step.format(f.name, f"other.{f.name}") for f in phase.reductions]
-        lines = [f"struct {name}_reductions {{", *fields, f"  void add(const {name}_reductions& other) {{"]
-        lines += [*(f"    {add}" for add in adds), "  }", "};", ""]
+        # Packages link the sources of an operator for several dtypes, whose structs have the same name.
+        lines = ["namespace {", f"struct {name}_reductions {{", *fields]
+        lines += [f"  void add(const {name}_reductions& other) {{", *(f"    {add}" for add in adds), "  }", "};"]
+        lines += ["}  // namespace", ""]
         lines += [f"// {formula}" for formula in formulas]
         body = [*self._pointers(self._used_in(phase)), *_bindings(self._needed_before(phase))]
         # A buffer of summands costs more than summing in double precision, unless these take long to compute.
