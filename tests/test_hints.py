@@ -1,6 +1,7 @@
 """Every refusal that a user can do something about says what: each has a hint, or a reason here why there is none."""
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,7 @@ _NO_REMEDY = {
 }
 
 
+@functools.cache
 def _refusals(package):
     """Where a refusal is made without a hint, as `file: text of the call`; and how many are made in all."""
     bare, count = [], 0
