@@ -79,6 +79,7 @@ static void directions_backward_row(Size count, void* const* row) {
   float* div_kept_row = static_cast<float*>(row[4]);
   float* grad_x_past = static_cast<float*>(row[5]);
   const float norm = sqrt(saved_sum);
+  const Divisor norm_divisor = divisor_of(norm);
   const bool eq_norm = norm == 0.0f;
   const int32_t eq_norm_mask = mask_of(eq_norm);
   double row_sum_total = 0;
@@ -89,9 +90,9 @@ static void directions_backward_row(Size count, void* const* row) {
     for (Size j = begin; j < end; ++j) {
       const float grad_output = grad_output_row[j];
       const float x = x_row[j];
-      const float div = x / norm;
+      const float div = x / norm_divisor;
       div_kept_row[j] = div;
-      row_sum_part[j - begin] = -grad_output * (div / norm);
+      row_sum_part[j - begin] = -grad_output * (div / norm_divisor);
     }
     row_sum_total += sum_of(row_sum_part, end - begin);
   }
@@ -103,7 +104,7 @@ static void directions_backward_row(Size count, void* const* row) {
     for (Size j = begin; j < end; ++j) {
       const float div = div_kept_row[j];
       const float grad_output = grad_output_row[j];
-      grad_x_run[j - begin] = grad_output / norm + row_sum * blend(eq_norm_mask, 0.0f, div);
+      grad_x_run[j - begin] = grad_output / norm_divisor + row_sum * blend(eq_norm_mask, 0.0f, div);
     }
     go_past(grad_x_past, grad_x_row + begin, end - begin);
   }
@@ -152,7 +153,7 @@ static void directions_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "directions_backward_ef3d2384dbeb(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
-    "directions_backward_ef3d2384dbeb", directions_backward_on_stack);
+    "directions_backward_a04a03ff1b29(Tensor x, Tensor saved_sum, Tensor grad_output) -> Tensor",
+    "directions_backward_a04a03ff1b29", directions_backward_on_stack);
 
 }  // namespace opwright::emitted

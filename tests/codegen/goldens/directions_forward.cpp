@@ -82,13 +82,14 @@ static void directions_forward_row(Size count, void* const* row) {
   }
   const float saved_sum_sum = static_cast<float>(saved_sum_sum_total);
   const float norm = sqrt(saved_sum_sum);
+  const Divisor norm_divisor = divisor_of(norm);
   for (Size begin = 0, run = output_past ? sum_run : count; begin < count; begin += run) {
     const Size end = least(begin + run, count);
     float* output_run = output_past ? output_past : output_row + begin;
 #pragma omp simd
     for (Size j = begin; j < end; ++j) {
       const float x = x_row[j];
-      output_run[j - begin] = x / norm;
+      output_run[j - begin] = x / norm_divisor;
     }
     go_past(output_past, output_row + begin, end - begin);
   }
@@ -133,7 +134,7 @@ static void directions_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "directions_forward_bc45a2521e08(Tensor x) -> (Tensor, Tensor)",
-    "directions_forward_bc45a2521e08", directions_forward_on_stack);
+    "directions_forward_1289525299e3(Tensor x) -> (Tensor, Tensor)",
+    "directions_forward_1289525299e3", directions_forward_on_stack);
 
 }  // namespace opwright::emitted

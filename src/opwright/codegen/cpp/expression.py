@@ -71,6 +71,7 @@ VMATH_FUNCTIONS = {
 OF_SEVERAL = {"twice_normal_cdf"}  # which stand for several functions
 COMPLEX_FUNCTIONS = {"angle", "complex", "conj", "imag", "real"}  # of complex.h
 BLENDING = {"blend", "choose", "mask_of"}  # of blend.h
+DIVIDING = {"divisor_of"}  # of divisors.h
 # Functions of angles, and what they are called in a function with the parameter `angles`, which tells where these are.
 OF_ANGLES = {"cos": "cos<angles>", "sin": "sin<angles>", "tan": "tan<angles>"}
 CPP_PREDICATES = {"is_nan": "__builtin_isnan", "is_infinite": "__builtin_isinf"}
@@ -104,7 +105,7 @@ class Dialect:
 def _cpp_function(name: str, dtype: DType) -> str | None:
     if name == "choose":  # small integers are promoted
         return f"choose<{CPP_TYPES[dtype]}>"
-    known = name in VMATH_FUNCTIONS | OF_SEVERAL | COMPLEX_FUNCTIONS | BLENDING or name in OF_ANGLES.values()
+    known = name in VMATH_FUNCTIONS | OF_SEVERAL | COMPLEX_FUNCTIONS | BLENDING | DIVIDING or name in OF_ANGLES.values()
     return name if known else CPP_PREDICATES.get(name)
 
 

@@ -3,6 +3,7 @@
 
 #include "opwright/blend.h"
 #include "opwright/complex.h"
+#include "opwright/divisors.h"
 #include "opwright/half.h"
 #include "opwright/lanes.h"
 #include "opwright/reduce_columns.h"

@@ -8,6 +8,7 @@ from opwright.codegen.cpp.expression import CPP_TYPES, TRANSCENDENTAL, spell_val
 from opwright.codegen.cpp.loops.access import Access, accesses_of, handed_over, store_names
 from opwright.codegen.cpp.loops.angles import angles_of
 from opwright.codegen.cpp.loops.blends import is_mask, with_blends, with_choices
+from opwright.codegen.cpp.loops.divisors import with_divisors
 from opwright.codegen.cpp.loops.lanes import lanes_function
 from opwright.codegen.cpp.loops.normal import with_normal
 from opwright.codegen.cpp.loops.pieces import is_long, pieces_of, with_results
@@ -53,7 +54,8 @@ def emit_functions(
         parts.append(function)
     else:
         in_pieces = _is_reduced_in_pieces(kernel)
-        shown = in_stages(with_blends(kernel)) if in_pieces else with_blends(kernel)
+        shown = with_divisors(with_blends(kernel))
+        shown = in_stages(shown) if in_pieces else shown
         quick = quick_stores(kernel)
         rows = RowEmitter(shown, iotas, quick, in_pieces=in_pieces, by_angles=True)
         write = rows.reduce_functions if in_pieces else rows.whole_row_function
@@ -74,6 +76,7 @@ def _point_functions(
     kernel: Kernel, name: str, formulas: Sequence[str], iotas: Set[str], shared: SharedFunctions
 ) -> list[str]:
     """A function over one row of a kernel with independent points, after those for pieces of a long body."""
+    kernel = with_divisors(kernel)
     found = accesses_of(kernel, iotas)
     accesses = handed_over(found)
     comments = [f"// {formula}" for formula in formulas]

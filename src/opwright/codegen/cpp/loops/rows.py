@@ -16,6 +16,7 @@ from opwright.codegen.cpp.loops.access import (
     with_past,
 )
 from opwright.codegen.cpp.loops.angles import angles_of
+from opwright.codegen.cpp.loops.divisors import is_divisor
 from opwright.codegen.cpp.loops.reductions import ReducerSpelling, column_reducer, row_reducer
 from opwright.codegen.cpp.loops.stages import given_back, stage_loops, stages_of
 from opwright.ir.contents import locals_in, reducing_stores
@@ -333,4 +334,4 @@ def kept_name(reduction: Reduce) -> str:
 
 
 def _kind(value: Expression) -> str:
-    return CPP_TYPES[value.dtype]
+    return "Divisor" if is_divisor(value) else CPP_TYPES[value.dtype]
