@@ -4,7 +4,6 @@
 
 namespace opwright::emitted {
 
-namespace {
 struct group_norm_backward_sum_row_reductions {
   double row_sum = 0;
   double row_sum_1 = 0;
@@ -13,7 +12,6 @@ struct group_norm_backward_sum_row_reductions {
     row_sum_1 += other.row_sum_1;
   }
 };
-}  // namespace
 
 //   reshape_x = x[i0, i1*(weight_size_0 // 4) + i2, i3, i4]
 //   mean = saved_sum/float32(size)
@@ -162,8 +160,8 @@ static void group_norm_backward_ds_val_row(Size count, void* const* row) {
   const float saved_squares = *static_cast<const float*>(row[5]);
   float* ds_val = static_cast<float*>(row[6]);
   float* db_val = static_cast<float*>(row[7]);
-  double* sum_2_row = static_cast<double*>(row[8]);
-  double* grad_bias_row = static_cast<double*>(row[9]);
+  float* sum_2_row = static_cast<float*>(row[8]);
+  float* grad_bias_row = static_cast<float*>(row[9]);
   const float unsqueeze_mean = saved_sum / static_cast<float>(size);
   const float variance = saved_squares / static_cast<float>(size);
   const bool overflown = variance == __builtin_inff();
@@ -226,6 +224,18 @@ static void group_norm_backward_ds_val_row_end(Size count, void* const* row) {
   for (Size j = 0; j < count; ++j) {
     sum_2[j] = static_cast<float>(sum_2_total[j]);
     grad_bias[j] = static_cast<float>(grad_bias_total[j]);
+  }
+}
+
+static void group_norm_backward_ds_val_row_settle(Size count, void* const* row) {
+  double* sum_2_total = static_cast<double*>(row[0]);
+  double* grad_bias_total = static_cast<double*>(row[1]);
+  float* sum_2_some = static_cast<float*>(row[2]);
+  float* grad_bias_some = static_cast<float*>(row[3]);
+#pragma omp simd
+  for (Size j = 0; j < count; ++j) {
+    sum_2_total[j] += sum_2_some[j], sum_2_some[j] = 0;
+    grad_bias_total[j] += grad_bias_some[j], grad_bias_some[j] = 0;
   }
 }
 
@@ -382,7 +392,7 @@ static bool group_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
     };
     reduce_columns(extents, operands, kept, results, 0, 1, 8192, group_norm_backward_ds_val_row,
         {group_norm_backward_ds_val_row_start, group_norm_backward_ds_val_row_combine,
-        group_norm_backward_ds_val_row_end});
+        group_norm_backward_ds_val_row_end, nullptr, group_norm_backward_ds_val_row_settle});
   }
   const Size grad_x_1_sizes[] = {x_size_0, x_size_1, x_size_2, x_size_3};
   Tensor grad_x_1 = allocate(float32, sizeof(float), grad_x_1_sizes, 4);
@@ -437,8 +447,8 @@ static void group_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "group_norm_backward_ca78eedcfcde(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
+    "group_norm_backward_0d25e14bf8d0(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
     "saved_sum, Tensor grad_output) -> (Tensor, Tensor, Tensor)",
-    "group_norm_backward_ca78eedcfcde", group_norm_backward_on_stack);
+    "group_norm_backward_0d25e14bf8d0", group_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

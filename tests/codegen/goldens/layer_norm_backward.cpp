@@ -27,8 +27,8 @@ static void layer_norm_backward_row(Size count, void* const* row) {
   const float saved_squares = *static_cast<const float*>(row[5]);
   float* grad_x_out_row = static_cast<float*>(row[6]);
   float* grad_x_out_past = static_cast<float*>(row[7]);
-  double* grad_weight_row = static_cast<double*>(row[8]);
-  double* grad_bias_row = static_cast<double*>(row[9]);
+  float* grad_weight_row = static_cast<float*>(row[8]);
+  float* grad_bias_row = static_cast<float*>(row[9]);
   const float mean = saved_sum / static_cast<float>(size);
   const float variance = saved_squares / static_cast<float>(size);
   const bool overflown = variance == __builtin_inff();
@@ -111,6 +111,18 @@ static void layer_norm_backward_row_end(Size count, void* const* row) {
   }
 }
 
+static void layer_norm_backward_row_settle(Size count, void* const* row) {
+  double* grad_weight_total = static_cast<double*>(row[0]);
+  double* grad_bias_total = static_cast<double*>(row[1]);
+  float* grad_weight_some = static_cast<float*>(row[2]);
+  float* grad_bias_some = static_cast<float*>(row[3]);
+#pragma omp simd
+  for (Size j = 0; j < count; ++j) {
+    grad_weight_total[j] += grad_weight_some[j], grad_weight_some[j] = 0;
+    grad_bias_total[j] += grad_bias_some[j], grad_bias_some[j] = 0;
+  }
+}
+
 static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* made) {
   const Tensor& x = given[0];
   const Tensor& weight = given[1];
@@ -161,7 +173,8 @@ static bool layer_norm_backward(const Tensor* given, const Size* sizes, Tensor* 
         store<2>(grad_bias.at<float>(0), {0, grad_bias.stride(0)}),
     };
     reduce_columns(extents, operands, kept, results, 0, 1, 8192, layer_norm_backward_row,
-        {layer_norm_backward_row_start, layer_norm_backward_row_combine, layer_norm_backward_row_end});
+        {layer_norm_backward_row_start, layer_norm_backward_row_combine, layer_norm_backward_row_end, nullptr,
+        layer_norm_backward_row_settle});
   }
   made[0] = static_cast<Tensor&&>(grad_x);
   made[1] = static_cast<Tensor&&>(grad_weight);
@@ -177,8 +190,8 @@ static void layer_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "layer_norm_backward_fc50c97cf617(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
+    "layer_norm_backward_811924352dec(Tensor x, Tensor weight, Tensor saved_squares, Tensor saved_sum, Tensor "
     "grad_output) -> (Tensor, Tensor, Tensor)",
-    "layer_norm_backward_fc50c97cf617", layer_norm_backward_on_stack);
+    "layer_norm_backward_811924352dec", layer_norm_backward_on_stack);
 
 }  // namespace opwright::emitted

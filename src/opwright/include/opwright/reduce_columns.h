@@ -11,10 +11,12 @@ namespace opwright {
 
 // Functions on accumulators, with rows as arguments, as in row functions: `start` gets the accumulators, `combine`
 // those of two pieces, `finish` accumulators and results. `lanes` takes short rows side by side, each lane with
-// accumulators of its own; there may be none.
+// accumulators of its own; there may be none. Where there is `settle`, the function for one row adds it to sums in float,
+// and `settle` gets accumulators and such sums of a few rows, which it adds to them and clears.
 struct ColumnFunctions {
   RowFunction start, combine, finish;
   LanesFunction lanes = nullptr;
+  RowFunction settle = nullptr;
 };
 
 // What is reduced, and where to. Axes from `lead` on are summed along or kept, and the first of them is reduced; the
@@ -32,6 +34,7 @@ void reduce_columns(const Columns& columns, Size grain, RowFunction function, co
 namespace detail {
 
 constexpr Size tile_columns = 1024, least_tiled = 1536, most_tasks = 32, least_task = 16384;
+constexpr Size settled_rows = 4;  // as many summands as sum_of (sums.h) adds up before it converts them
 
 // The accumulators of a tile stay in the first cache, but its rows are runs of a page each, which processors do not
 // fetch ahead. So many elements come from memory, where whole rows in order take 0.7 to 0.9 of the time.
@@ -100,7 +103,9 @@ struct ReduceColumns {
 
     // Some of its operands, from one on.
     Operands some(int from, int operands, const Size* along) const {
-      return {operands,     axes, gathers, along, items + from, strides + from * axes,
+      return {operands,      axes,
+              gathers,       along,
+              items + from,  strides + from * axes,
               sizeof(Items), axes * Size(sizeof(Size))};
     }
   };
@@ -138,10 +143,51 @@ struct ReduceColumns {
       const Size index = plane % extents[axis];
       plane /= extents[axis];
       for (int k = 0; k < count; ++k) first[k] += index * given.operands.strides(k)[axis];
-      for (int f = 0; f < reductions; ++f)
-        first[count + reductions + f] += index * given.results.strides(f)[axis];
+      for (int f = 0; f < reductions; ++f) first[count + reductions + f] += index * given.results.strides(f)[axis];
     }
   }
+
+  // Whole rows, one after another.
+  struct Rows {
+    const ReduceColumns& work;
+    const WholeRows& whole;
+    const RowBuffers buffers;
+    const Size bytes;  // of the sums of a few rows, for each result
+    const Lines sums;
+    const Array<void*> settled;  // the accumulators of the last row, then such sums
+    Size pending = 0;            // rows whose sums are not in the accumulators
+
+    Rows(const ReduceColumns& columns, const WholeRows& rows)
+        : work(columns),
+          whole(rows),
+          buffers(rows.buffers()),
+          bytes(columns.of.settle ? (rows.length * Size(sizeof(float)) + 63) / 64 * 64 : 0),
+          sums(columns.reductions * bytes),
+          settled(bytes > 0 ? 2 * columns.reductions : 0) {
+      if (bytes == 0) return;
+      __builtin_memset(sums.data, 0, work.reductions * bytes);
+      for (int f = 0; f < work.reductions; ++f) settled[work.reductions + f] = sums.data + f * bytes;
+    }
+
+    void run(char* const* first) {
+      const int count = work.count, reductions = work.reductions;
+      if (bytes == 0) return whole.run(first, buffers, work.function);
+      if (pending == settled_rows || (pending > 0 && settled[0] != first[count])) settle();
+      char* row[count + reductions];
+      for (int k = 0; k < count; ++k) row[k] = first[k];
+      for (int f = 0; f < reductions; ++f) {
+        settled[f] = first[count + f];
+        row[count + f] = sums.data + f * bytes;
+      }
+      whole.run(row, buffers, work.function);
+      ++pending;
+    }
+
+    void settle() {
+      if (pending > 0) work.of.settle(whole.length, settled.data);
+      pending = 0;
+    }
+  };
 
   // Accumulate one part of some planes; at the end of each, unless it has further pieces, finish its results.
   void accumulate(const Part& part, Size plane, Size until, char* accumulators, bool finishes) const {
@@ -149,11 +195,12 @@ struct ReduceColumns {
     const Operands seen = part.some(0, count + reductions, part.extents);
     if (given.rows > 0) {
       const WholeRows whole(seen, given.rows, points, __builtin_alloca(WholeRows::bytes(seen)));
-      const RowBuffers buffers = whole.buffers();
+      Rows rows(*this, whole);
       for (; plane < until; ++plane) {
         pointers(plane, part, accumulators, first);
         of.start(part.kept, reinterpret_cast<void* const*>(first + count));
-        accumulate_rows(part, whole, first, buffers);
+        accumulate_rows(part, rows, first);
+        rows.settle();
         if (finishes) finish(first, part);
       }
       return;
@@ -169,18 +216,18 @@ struct ReduceColumns {
     }
   }
 
-  void accumulate_rows(const Part& part, const WholeRows& whole, char* const* first, const RowBuffers& buffers) const {
+  void accumulate_rows(const Part& part, Rows& rows, char* const* first) const {
     const Operands seen = part.some(0, count + reductions, part.extents);
     const int outer_axes = sub - given.rows;
     OuterAxes outer(seen, outer_axes, __builtin_alloca(OuterAxes::bytes(seen, outer_axes)));
     for (int k = 0; k < count + reductions; ++k) outer.begin[k] = first[k];
-    if (of.lanes && part.kept == whole.length && is_done_in_lanes(whole, outer, buffers, first + count)) return;
-    outer.run(0, outer.total(), [&](Size, char* const* at) { whole.run(at, buffers, function); });
+    if (of.lanes && part.kept == rows.whole.length && is_done_in_lanes(rows, outer, first + count)) return;
+    outer.run(0, outer.total(), [&](Size, char* const* at) { rows.run(at); });
   }
 
   // Rows beside one another; those that are left, one by one. Returns false if they are not taken so.
-  bool is_done_in_lanes(const WholeRows& whole, OuterAxes& outer, const RowBuffers& buffers,
-                        char* const* accumulators) const {
+  bool is_done_in_lanes(Rows& rows, OuterAxes& outer, char* const* accumulators) const {
+    const WholeRows& whole = rows.whole;
     const int operands = count + reductions;
     Lanes work(whole, reductions, __builtin_alloca(Lanes::bytes(operands)));
     if (!work.take(outer)) return false;
@@ -199,7 +246,7 @@ struct ReduceColumns {
       if (some == lanes) return work.run(first, packed.data, packed_from, of.lanes);
       for (Size lane = 0; lane < some; ++lane) {
         for (int k = 0; k < operands; ++k) row[k] = first[k] + lane * work.apart[k];
-        whole.run(row, buffers, function);
+        rows.run(row);
       }
     });
     for (Size lane = 0; lane < lanes; ++lane) {

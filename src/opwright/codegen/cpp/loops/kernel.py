@@ -13,7 +13,7 @@ from opwright.codegen.cpp.loops.lanes import lanes_function
 from opwright.codegen.cpp.loops.normal import with_normal
 from opwright.codegen.cpp.loops.pieces import is_long, pieces_of, with_results
 from opwright.codegen.cpp.loops.reductions import column_reducer
-from opwright.codegen.cpp.loops.rows import RowEmitter, column_functions
+from opwright.codegen.cpp.loops.rows import RowEmitter, column_functions, is_settled
 from opwright.codegen.cpp.loops.shared_functions import SharedFunctions
 from opwright.codegen.cpp.loops.stages import Stage, given_back, in_stages, stage_loops, stages_of
 from opwright.codegen.cpp.loops.work import quick_stores
@@ -57,7 +57,8 @@ def emit_functions(
         shown = with_divisors(with_blends(kernel))
         shown = in_stages(shown) if in_pieces else shown
         quick = quick_stores(kernel)
-        rows = RowEmitter(shown, iotas, quick, in_pieces=in_pieces, by_angles=True)
+        settled = is_settled(kernel)
+        rows = RowEmitter(shown, iotas, quick, in_pieces=in_pieces, by_angles=True, settled=settled)
         write = rows.reduce_functions if in_pieces else rows.whole_row_function
         parts.append(write(name, formulas))
         if kernel.short_rows:
@@ -202,8 +203,9 @@ def emit_launch(kernel: Kernel, function: str, numbers: Set[str], iotas: Set[str
         lines.append(f"  const Operand<{axes}> results[] = {{")
         lines += [f"      {_operand(access, axes, numbers, {})}," for access in results]
         lines.append("  };")
-        lanes = f", {function}_lanes" if kernel.short_rows else ""
-        functions = f"{{{function}_start, {function}_combine, {function}_end{lanes}}}"
+        lanes = f", {function}_lanes" if kernel.short_rows else ", nullptr" if is_settled(kernel) else ""
+        settle = f", {function}_settle" if is_settled(kernel) else ""
+        functions = f"{{{function}_start, {function}_combine, {function}_end{lanes}{settle}}}"
         geometry = f"{_axes_before_reduction(kernel)}, {kernel.row_axes}"
         given = "extents, operands" if operands else "extents"
         arguments = f"{given}, kept, results, {geometry}, {grain(kernel)}, {function}, {functions}"

@@ -20,6 +20,7 @@ from opwright.codegen.cpp.loops.divisors import is_divisor
 from opwright.codegen.cpp.loops.reductions import ReducerSpelling, column_reducer, row_reducer
 from opwright.codegen.cpp.loops.stages import given_back, stage_loops, stages_of
 from opwright.ir.contents import locals_in, reducing_stores
+from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Expression, Load, Local
 from opwright.ir.phases import Phase, Schedule, needed_lets, schedule
 from opwright.ir.program import Kernel, Let, Reduce, Store
@@ -38,7 +39,14 @@ class RowEmitter:
     """
 
     def __init__(
-        self, kernel: Kernel, iotas: Set[str], quick: Set[int], *, in_pieces: bool, by_angles: bool = False
+        self,
+        kernel: Kernel,
+        iotas: Set[str],
+        quick: Set[int],
+        *,
+        in_pieces: bool,
+        by_angles: bool = False,
+        settled: bool = False,
     ) -> None:
         self._angles = angles_of(kernel) if by_angles else None
         self.kernel = kernel = self._angles.kernel if self._angles else kernel
@@ -52,6 +60,8 @@ class RowEmitter:
         self.widened = [widened(kernel, access) for access in truths]
         self._elements |= {access.name: f"{access.name}_kept_row[j] != 0" for access in truths}
         self.accesses = handed_over([*found, *(scratch_of(kernel, let) for let in self.kept), *self.widened])
+        if settled:
+            self.accesses = tuple(replace(a, accumulated=a.accumulated and "float") for a in self.accesses)
         if not in_pieces:
             self.accesses = with_past(self.accesses, {self.names[id(kernel.stores[k])] for k in quick})
         self._past = {access.name: access for access in self.accesses if access.past_of is not None}
@@ -263,8 +273,14 @@ def kept_between_passes(
     return tuple(let for let in kernel.lets if isinstance(let, Let) and let.name in again)
 
 
+def is_settled(kernel: Kernel) -> bool:
+    """Whether sums of columns beside rows are added up in float for a few rows, and then in double precision."""
+    sums = reducing_stores(kernel)
+    return kernel.row_axes > 0 and all(each.reduction == "sum" and each.value.dtype is DType.FLOAT32 for each in sums)
+
+
 def column_functions(kernel: Kernel, name: str) -> str:
-    """The functions for accumulators of reducing stores: start, combine and end."""
+    """The functions for accumulators of reducing stores: start, combine and end, and settle where there is one."""
     reducing = reducing_stores(kernel)
     spellings = [column_reducer(store.reduction or "", store.value.dtype) for store in reducing]
     names = [
@@ -273,12 +289,17 @@ def column_functions(kernel: Kernel, name: str) -> str:
     triples = list(zip(range(len(reducing)), names, spellings, strict=True))
     totals = [_row(k, s.kept_as, f"{n}_total") for k, n, s in triples]
     others = [_row(len(reducing) + k, f"const {s.kept_as}", f"{n}_other") for k, n, s in triples]
+    some = [_row(len(reducing) + k, "float", f"{n}_some") for k, n, _ in triples]
     ends = [_row(len(reducing) + k, _kind(store.value), names[k]) for k, store in enumerate(reducing)]
     parts = [
         ("start", totals, [f"{n}_total[j] = {s.start};" for _, n, s in triples]),
         ("combine", totals + others, [s.step.format(f"{n}_total[j]", f"{n}_other[j]") for _, n, s in triples]),
         ("end", totals + ends, [f"{n}[j] = {s.end.format(f'{n}_total[j]')};" for _, n, s in triples]),
     ]
+    if is_settled(kernel):
+        parts.append(
+            ("settle", totals + some, [f"{n}_total[j] += {n}_some[j], {n}_some[j] = 0;" for _, n, _ in triples])
+        )
     return "\n\n".join(
         "\n".join(
             [f"static void {name}_{part}(Size count, void* const* row) {{", *pointers, "#pragma omp simd",
