@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -71,6 +73,57 @@ def test_other_sums_stay(value: Expression) -> None:
     assert written(value) == (["x"], value)
 
 
+def bell(factor: float = -0.5) -> Expression:
+    return apply("exp", apply("multiply", apply("multiply", X, X), Literal(factor, F32)))
+
+
+def test_a_bell_beside_it_is_found() -> None:
+    both = apply("add", apply("erf", scaled()), ONE)
+    assert written(apply("multiply", both, bell())) == (
+        ["x"],
+        apply("multiply", CDF, Apply("normal_bell", (X,), F32)),
+    )
+    square, halved = Local("square", F32), Local("halved", F32)
+    lets = (
+        Let("square", apply("multiply", X, X)),
+        Let("halved", apply("multiply", Literal(-0.5, F32), square)),
+        Let("slope", apply("exp", halved)),
+    )
+    names, value = written(apply("multiply", both, Local("slope", F32)), *lets)
+    assert (names, value) == (["x", "slope"], apply("multiply", CDF, Local("slope", F32)))
+
+
+def test_other_exponentials_stay() -> None:
+    both = apply("add", apply("erf", scaled()), ONE)
+    for other in (bell(-1.0), apply("exp", X)):
+        assert written(apply("multiply", both, other)) == (["x"], apply("multiply", CDF, other))
+    assert written(bell()) == (["x"], bell())
+
+
+@pytest.mark.parametrize("name", ["normal_bell", "twice_normal_cdf"])
+def test_they_are_as_exact_as_they_say(name: str, tmp_path: Path) -> None:
+    source, made = tmp_path / "all.cpp", tmp_path / "all.so"
+    source.write_text(
+        '#include "opwright/vmath.h"\nextern "C" void all(const float* x, float* y, long count) {\n'
+        f'_Pragma("omp simd") for (long i = 0; i < count; ++i) y[i] = opwright::{name}(x[i]);\n}}\n'
+    )
+    compile_with_gcc("native", "-O2", "-shared", "-fPIC", str(source), "-o", str(made))
+    payload = torch.tensor([0x7FC00123, -0x3FFEDD], dtype=torch.int32).view(torch.float32)
+    ends = torch.tensor([math.inf, -math.inf, 0.0, -0.0, 13.1, -13.1, 14.0, -14.0, 1e-40, 3e38])
+    x = torch.cat([torch.linspace(-15, 15, 2_000_001), ends, payload])
+    y = torch.empty_like(x)
+    ctypes.CDLL(str(made)).all(ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(y.data_ptr()), ctypes.c_long(len(x)))
+    square = x.double().square()
+    if name == "normal_bell":
+        allowed = torch.exp(-square / 2) * 1e-7 * (1 + square) + 2e-38
+        truth = torch.exp(-square / 2)
+    else:
+        truth, allowed = torch.special.erfc(-x.double() / math.sqrt(2)), torch.tensor(1.7e-7)
+    usual = ~x.isnan()
+    assert y[~usual].isnan().all()
+    assert (abs(y.double() - truth) <= torch.where(truth.isfinite(), allowed, 0).nan_to_num(2e-38))[usual].all()
+
+
 def test_doubles_stay() -> None:
     x = torch.randn(8, dtype=torch.float64)
     operator = Operator(functional.gelu)
@@ -118,7 +171,7 @@ def test_compilers_compute_one_exponential(tmp_path: object) -> None:
         '#include "opwright/vmath.h"\nnamespace opwright {{ void loop(const float* x, float* y, long count) {{\n'
         '_Pragma("omp simd") for (long i = 0; i < count; ++i) y[i] = {}; }} }}\n'
     )
-    pair = "twice_normal_cdf(x[i]) + x[i] * exp(x[i] * x[i] * -0.5f)"
+    pair = "twice_normal_cdf(x[i]) + x[i] * normal_bell(x[i])"
     lines = []
     for value in ("twice_normal_cdf(x[i])", pair):
         source, made = f"{tmp_path}/loop.cpp", f"{tmp_path}/loop.s"
