@@ -68,14 +68,14 @@ VMATH_FUNCTIONS = {
     "erfc", "exp", "exp2", "expm1", "floor", "fmod", "hypot", "log", "log10", "log1p", "log2", "pow", "remainder",
     "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 }  # fmt: skip
-OF_SEVERAL = {"normal_bell", "twice_normal_cdf"}  # which stand for several functions
+NARROW = {"log1p_to_one", "normal_bell", "twice_normal_cdf"}  # parts of functions, and of several
 COMPLEX_FUNCTIONS = {"angle", "complex", "conj", "imag", "real"}  # of complex.h
 BLENDING = {"blend", "choose", "mask_of"}  # of blend.h
 DIVIDING = {"divisor_of"}  # of divisors.h
 # Functions of angles, and what they are called in a function with the parameter `angles`, which tells where these are.
 OF_ANGLES = {"cos": "cos<angles>", "sin": "sin<angles>", "tan": "tan<angles>"}
 CPP_PREDICATES = {"is_nan": "__builtin_isnan", "is_infinite": "__builtin_isinf"}
-TRANSCENDENTAL = {*VMATH_FUNCTIONS, *OF_SEVERAL, *OF_ANGLES.values()} - {
+TRANSCENDENTAL = {*VMATH_FUNCTIONS, *NARROW, *OF_ANGLES.values()} - {
     "abs",
     "ceil",
     "floor",
@@ -105,7 +105,7 @@ class Dialect:
 def _cpp_function(name: str, dtype: DType) -> str | None:
     if name == "choose":  # small integers are promoted
         return f"choose<{CPP_TYPES[dtype]}>"
-    known = name in VMATH_FUNCTIONS | OF_SEVERAL | COMPLEX_FUNCTIONS | BLENDING | DIVIDING or name in OF_ANGLES.values()
+    known = name in VMATH_FUNCTIONS | NARROW | COMPLEX_FUNCTIONS | BLENDING | DIVIDING or name in OF_ANGLES.values()
     return name if known else CPP_PREDICATES.get(name)
 
 

@@ -10,7 +10,7 @@ from opwright.codegen.cpp.loops.angles import angles_of
 from opwright.codegen.cpp.loops.blends import is_mask, with_blends, with_choices
 from opwright.codegen.cpp.loops.divisors import with_divisors
 from opwright.codegen.cpp.loops.lanes import lanes_function
-from opwright.codegen.cpp.loops.normal import with_normal
+from opwright.codegen.cpp.loops.narrow import with_narrow_functions
 from opwright.codegen.cpp.loops.pieces import is_long, pieces_of, with_results
 from opwright.codegen.cpp.loops.reductions import column_reducer
 from opwright.codegen.cpp.loops.rows import RowEmitter, column_functions, is_settled
@@ -45,7 +45,7 @@ def emit_functions(
         iotas: Buffers that are iotas.
         shared: The functions of the source.
     """
-    kernel = with_normal(kernel)
+    kernel = with_narrow_functions(kernel)
     before, parts = [], []
     if _has_elements_of_parts(kernel, iotas):
         kernel = with_choices(kernel)
@@ -179,7 +179,7 @@ def emit_launch(kernel: Kernel, function: str, numbers: Set[str], iotas: Set[str
         numbers: Buffers that are variables.
         iotas: Buffers that are iotas.
     """
-    kernel = with_normal(kernel)
+    kernel = with_narrow_functions(kernel)
     axes = _axes_handed_over(kernel)
     in_pieces = _is_reduced_in_pieces(kernel)
     accesses = handed_over(accesses_of(kernel, iotas))

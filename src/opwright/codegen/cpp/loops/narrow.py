@@ -1,7 +1,8 @@
-"""The distribution function of the normal distribution, which gelu and its gradient have, as one function.
+"""Functions of which a kernel needs less than the whole, as functions of their own.
 
-erf(x/√2) + 1 needs less than an error function: its absolute accuracy is that of the sum. It is e^(-x²/2) times a
-polynomial, and the gradient of gelu has that exponential anyway, which needs less than other exponentials.
+The distribution function of the normal distribution, in gelu and its gradient: erf(x/√2) + 1 needs the absolute
+accuracy of the sum. It is e^(-x²/2) times a polynomial, and the gradient of gelu has that exponential anyway, which
+needs less than other exponentials. And log1p of numbers from 0 to 1, in binary cross entropies.
 """
 
 from __future__ import annotations
@@ -19,7 +20,52 @@ from opwright.ir.program import Kernel, Let, Reduce
 _ROOT, _ROOT_OF_HALF = (convert_number(value, DType.FLOAT32).real for value in (sqrt(2), sqrt(0.5)))
 
 
-def with_normal(kernel: Kernel) -> Kernel:
+def with_narrow_functions(kernel: Kernel) -> Kernel:
+    """Write functions in float32 of which less is needed as functions of their own."""
+    return _with_log1p(_with_normal(kernel))
+
+
+def _with_log1p(kernel: Kernel) -> Kernel:
+    """Write `log1p` of exponentials that are at most 1.
+
+    Before: log1p(exp(-abs(x)))
+    After:  log1p_to_one(exp(-abs(x)))
+    """
+    lets = {let.name: let.value for let in kernel.lets if isinstance(let, Let)}
+
+    def rewritten(value: Expression) -> Expression:
+        value = rewrite_children(value, rewritten)
+        match value:
+            case Apply("log1p", (power,), DType.FLOAT32) if _is_to_one(_resolved(power, lets), lets):
+                return Apply("log1p_to_one", (power,), DType.FLOAT32)
+            case _:
+                return value
+
+    return _rewritten(kernel, rewritten)
+
+
+def _is_to_one(value: Expression, lets: Mapping[str, Expression]) -> bool:
+    """Whether a value is from 0 to 1, or NaN: the exponential of -|x| or of -x²."""
+    match value:
+        case Apply("exp", (exponent,)):
+            pass
+        case _:
+            return False
+    match _resolved(exponent, lets):
+        case Apply("negate", (size,)):
+            size = _resolved(size, lets)
+        case _:
+            return False
+    match size:
+        case Apply("abs"):
+            return True
+        case Apply("multiply", (x, y)):
+            return x == y
+        case _:
+            return False
+
+
+def _with_normal(kernel: Kernel) -> Kernel:
     """Write sums of one and an error function of x/√2 in float32 as `twice_normal_cdf(x)`.
 
     Also where the error function has a name, so that all kernels compute it alike: a gradient looks for the maximum

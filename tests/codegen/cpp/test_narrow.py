@@ -1,4 +1,4 @@
-"""The distribution function of the normal distribution: where kernels have it, and how exact it is."""
+"""Functions of which less is needed: where kernels have them, and how exact they are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from opwright.api.operator import Operator
-from opwright.codegen.cpp.loops.normal import with_normal
+from opwright.codegen.cpp.loops.narrow import with_narrow_functions
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Apply, Expression, Literal, Load, Local, apply
 from opwright.ir.expressions.integer import symbol
@@ -29,7 +29,9 @@ CDF = Apply("twice_normal_cdf", (X,), F32)
 
 def written(value: Expression, *lets: Let) -> tuple[list[str], Expression]:
     lets = (Let("x", Load("x", (ROW,), X.dtype)), *lets)
-    rewritten = with_normal(Kernel("kernel", (), (Axis("i", symbol("n")),), lets, (Store("y", (ROW,), value),)))
+    rewritten = with_narrow_functions(
+        Kernel("kernel", (), (Axis("i", symbol("n")),), lets, (Store("y", (ROW,), value),))
+    )
     return [let.name for let in rewritten.lets], rewritten.stores[0].value
 
 
@@ -100,19 +102,63 @@ def test_other_exponentials_stay() -> None:
     assert written(bell()) == (["x"], bell())
 
 
-@pytest.mark.parametrize("name", ["normal_bell", "twice_normal_cdf"])
-def test_they_are_as_exact_as_they_say(name: str, tmp_path: Path) -> None:
-    source, made = tmp_path / "all.cpp", tmp_path / "all.so"
+def below(value: Expression) -> Expression:
+    return apply("log1p", apply("exp", apply("negate", value)))
+
+
+def test_log1p_of_what_is_at_most_one_is_found() -> None:
+    for size in (apply("abs", X), apply("multiply", X, X)):
+        power = apply("exp", apply("negate", size))
+        assert written(below(size)) == (["x"], Apply("log1p_to_one", (power,), F32))
+    power = Local("power", F32)
+    lets = Let("size", apply("abs", X)), Let("power", apply("exp", apply("negate", Local("size", F32))))
+    assert written(apply("log1p", power), *lets)[1] == Apply("log1p_to_one", (power,), F32)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        below(X),
+        below(apply("multiply", X, INNER)),
+        apply("log1p", apply("exp", apply("abs", X))),
+        apply("log1p", apply("abs", X)),
+        apply("log", apply("exp", apply("negate", apply("abs", X)))),
+    ],
+)
+def test_other_logarithms_stay(value: Expression) -> None:
+    assert written(value)[1] == value
+
+
+def test_log1p_to_one_is_exact_to_an_ulp(tmp_path: Path) -> None:
+    x = torch.cat([torch.linspace(0, 1, 2_000_001), torch.logspace(-45, 0, 1000), torch.tensor([math.nan])])
+    y = over_all("log1p_to_one", x, tmp_path)
+    assert y[-1].isnan()
+    y, truth = y[:-1], torch.log1p(x[:-1].double())
+    _, exponent = torch.frexp(truth)
+    units = torch.exp2((exponent - 24).clamp(min=-149).double())
+    assert (abs(y.double() - truth) / units).max() < 1.1
+
+
+def over_all(name: str, x: Tensor, folder: Path) -> Tensor:
+    """A function of vmath.h over a tensor."""
+    source, made = folder / f"{name}.cpp", folder / f"{name}.so"
     source.write_text(
-        '#include "opwright/vmath.h"\nextern "C" void all(const float* x, float* y, long count) {\n'
+        f'#include "opwright/vmath.h"\nextern "C" void {name}(const float* x, float* y, long count) {{\n'
         f'_Pragma("omp simd") for (long i = 0; i < count; ++i) y[i] = opwright::{name}(x[i]);\n}}\n'
     )
     compile_with_gcc("native", "-O2", "-shared", "-fPIC", str(source), "-o", str(made))
+    y = torch.empty_like(x)
+    places = (ctypes.c_void_p(each.data_ptr()) for each in (x, y))
+    getattr(ctypes.CDLL(str(made)), name)(*places, ctypes.c_long(len(x)))
+    return y
+
+
+@pytest.mark.parametrize("name", ["normal_bell", "twice_normal_cdf"])
+def test_they_are_as_exact_as_they_say(name: str, tmp_path: Path) -> None:
     payload = torch.tensor([0x7FC00123, -0x3FFEDD], dtype=torch.int32).view(torch.float32)
     ends = torch.tensor([math.inf, -math.inf, 0.0, -0.0, 13.1, -13.1, 14.0, -14.0, 1e-40, 3e38])
     x = torch.cat([torch.linspace(-15, 15, 2_000_001), ends, payload])
-    y = torch.empty_like(x)
-    ctypes.CDLL(str(made)).all(ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(y.data_ptr()), ctypes.c_long(len(x)))
+    y = over_all(name, x, tmp_path)
     square = x.double().square()
     if name == "normal_bell":
         allowed = torch.exp(-square / 2) * 1e-7 * (1 + square) + 2e-38
