@@ -17,7 +17,7 @@ from opwright.codegen.cpp.loops.narrow import with_narrow_functions
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Apply, Expression, Literal, Load, Local, apply
 from opwright.ir.expressions.integer import symbol
-from opwright.ir.program import Axis, Kernel, Let, Store
+from opwright.ir.program import Axis, Kernel, Let, Reduce, Store
 from tests.include.vmath_functions import compile_with_gcc
 
 F32, F64 = DType.FLOAT32, DType.FLOAT64
@@ -102,17 +102,30 @@ def test_other_exponentials_stay() -> None:
     assert written(bell()) == (["x"], bell())
 
 
-def below(value: Expression) -> Expression:
+def below(value: Expression) -> Apply:
     return apply("log1p", apply("exp", apply("negate", value)))
 
 
-def test_log1p_of_what_is_at_most_one_is_found() -> None:
+def test_exponentials_of_at_most_zero_are_found() -> None:
     for size in (apply("abs", X), apply("multiply", X, X)):
-        power = apply("exp", apply("negate", size))
+        power = Apply("exp_to_one", (apply("negate", size),), F32)
+        assert written(below(size).operands[0]) == (["x"], power)
         assert written(below(size)) == (["x"], Apply("log1p_to_one", (power,), F32))
     power = Local("power", F32)
     lets = Let("size", apply("abs", X)), Let("power", apply("exp", apply("negate", Local("size", F32))))
     assert written(apply("log1p", power), *lets)[1] == Apply("log1p_to_one", (power,), F32)
+
+
+@pytest.mark.parametrize(
+    ("function", "reduced", "found"), [("maximum", "x", True), ("maximum", "y", False), ("sum", "x", False)]
+)
+def test_the_largest_number_of_a_row_is_known(function: str, reduced: str, found: bool) -> None:
+    loads = [Let(name, Load(name, (ROW,), F32)) for name in ("x", "y")]
+    value = apply("exp", apply("subtract", X, Local("largest", F32)))
+    lets = (*loads, Reduce("largest", function, Local(reduced, F32)))
+    kernel = Kernel("kernel", (), (Axis("i", symbol("n")),), lets, (Store("z", (ROW,), value),), row_axes=1)
+    made = with_narrow_functions(kernel).stores[0].value
+    assert made == (Apply("exp_to_one", value.operands, F32) if found else value)
 
 
 @pytest.mark.parametrize(
@@ -122,11 +135,17 @@ def test_log1p_of_what_is_at_most_one_is_found() -> None:
         below(apply("multiply", X, INNER)),
         apply("log1p", apply("exp", apply("abs", X))),
         apply("log1p", apply("abs", X)),
-        apply("log", apply("exp", apply("negate", apply("abs", X)))),
     ],
 )
 def test_other_logarithms_stay(value: Expression) -> None:
     assert written(value)[1] == value
+
+
+def test_exp_to_one_has_the_bits_of_exp(tmp_path: Path) -> None:
+    ends = torch.tensor([-0.0, 0.0, -math.inf, math.nan, -1e-45, -3.4e38, -103.97, -103.98, -104.7, -105.0, -87.4])
+    x = torch.cat([-torch.linspace(0, 106, 3_000_001), -torch.logspace(-45, 38, 10_001), ends])
+    actual, expected = (over_all(name, x, tmp_path) for name in ("exp_to_one", "exp"))
+    torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
 
 
 def test_log1p_to_one_is_exact_to_an_ulp(tmp_path: Path) -> None:
@@ -143,13 +162,13 @@ def over_all(name: str, x: Tensor, folder: Path) -> Tensor:
     """A function of vmath.h over a tensor."""
     source, made = folder / f"{name}.cpp", folder / f"{name}.so"
     source.write_text(
-        f'#include "opwright/vmath.h"\nextern "C" void {name}(const float* x, float* y, long count) {{\n'
+        f'#include "opwright/vmath.h"\nextern "C" void over_all(const float* x, float* y, long count) {{\n'
         f'_Pragma("omp simd") for (long i = 0; i < count; ++i) y[i] = opwright::{name}(x[i]);\n}}\n'
     )
     compile_with_gcc("native", "-O2", "-shared", "-fPIC", str(source), "-o", str(made))
     y = torch.empty_like(x)
     places = (ctypes.c_void_p(each.data_ptr()) for each in (x, y))
-    getattr(ctypes.CDLL(str(made)), name)(*places, ctypes.c_long(len(x)))
+    ctypes.CDLL(str(made)).over_all(*places, ctypes.c_long(len(x)))
     return y
 
 

@@ -37,7 +37,7 @@ static void short_rows_forward_row(Size count, void* const* row) {
       const bool mask = mask_kept_row[j] != 0;
       const float x = x_row[j];
       const float values = mask ? -__builtin_inff() : x;
-      const float power = exp(values - row_amax_values);
+      const float power = exp_to_one(values - row_amax_values);
       power_kept_row[j] = power;
     }
     row_sum_power_total += sum_of(power_kept_row + begin, end - begin);
@@ -107,7 +107,7 @@ static void short_rows_forward_row_lanes(Size count, void* const* row, const Siz
       const bool mask = mask_lanes[j * lanes + l] != 0;
       const float x = x_row[j * x_step + l];
       const float values = mask ? -__builtin_inff() : x;
-      const float power = exp(values - row_amax_values);
+      const float power = exp_to_one(values - row_amax_values);
       power_kept_row[j * lanes + l] = power;
       row_sum_power_total[l] += power;
     }
@@ -168,7 +168,7 @@ static void short_rows_forward_on_stack(StableIValue* stack, uint64_t, uint64_t)
 }
 
 static const Registration registration(
-    "short_rows_forward_803e6a2222c3(Tensor x, Tensor mask) -> Tensor",
-    "short_rows_forward_803e6a2222c3", short_rows_forward_on_stack);
+    "short_rows_forward_0af7977ae503(Tensor x, Tensor mask) -> Tensor",
+    "short_rows_forward_0af7977ae503", short_rows_forward_on_stack);
 
 }  // namespace opwright::emitted

@@ -68,7 +68,7 @@ VMATH_FUNCTIONS = {
     "erfc", "exp", "exp2", "expm1", "floor", "fmod", "hypot", "log", "log10", "log1p", "log2", "pow", "remainder",
     "round", "rsqrt", "shift_left", "shift_right", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 }  # fmt: skip
-NARROW = {"log1p_to_one", "normal_bell", "twice_normal_cdf"}  # parts of functions, and of several
+NARROW = {"exp_to_one", "log1p_to_one", "normal_bell", "twice_normal_cdf"}  # parts of functions, and of several
 COMPLEX_FUNCTIONS = {"angle", "complex", "conj", "imag", "real"}  # of complex.h
 BLENDING = {"blend", "choose", "mask_of"}  # of blend.h
 DIVIDING = {"divisor_of"}  # of divisors.h

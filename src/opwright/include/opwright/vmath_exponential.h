@@ -197,6 +197,16 @@ OPWRIGHT_INLINE double exp_narrow(double x) { return exp2_narrow(x * Exponential
 OPWRIGHT_INLINE float exp(float x) { return detail::exp(x); }
 OPWRIGHT_INLINE double exp(double x) { return detail::exp(x); }
 
+/// e^x for x <= 0, to the bits of exp: one power of two reaches all results, raised to where it is normal.
+OPWRIGHT_INLINE float exp_to_one(float x) {
+  using E = detail::Exponential<float>;
+  constexpr int raised = 24;
+  const auto n = detail::Exponent<float, detail::Format<float>::bias + raised>::nearest(x, E::log2_e);
+  const float p = 1 + detail::expm1_of_remainder(n.remainder(x));
+  const float y = p * detail::power_from_biased<float>(n.biased()) * detail::power_of_two<float>(-raised);
+  return x < E::exp_is_zero ? 0.0f : y;
+}
+
 OPWRIGHT_INLINE float expm1(float x) { return detail::expm1(x); }
 OPWRIGHT_INLINE double expm1(double x) { return detail::expm1(x); }
 

@@ -2,7 +2,7 @@
 
 The distribution function of the normal distribution, in gelu and its gradient: erf(x/√2) + 1 needs the absolute
 accuracy of the sum. It is e^(-x²/2) times a polynomial, and the gradient of gelu has that exponential anyway, which
-needs less than other exponentials. And log1p of numbers from 0 to 1, in binary cross entropies.
+needs less than other exponentials. Exponentials that are at most 1, as in a softmax, and log1p of these.
 """
 
 from __future__ import annotations
@@ -22,45 +22,50 @@ _ROOT, _ROOT_OF_HALF = (convert_number(value, DType.FLOAT32).real for value in (
 
 def with_narrow_functions(kernel: Kernel) -> Kernel:
     """Write functions in float32 of which less is needed as functions of their own."""
-    return _with_log1p(_with_normal(kernel))
+    return _with_exponentials_to_one(_with_normal(kernel))
 
 
-def _with_log1p(kernel: Kernel) -> Kernel:
-    """Write `log1p` of exponentials that are at most 1.
+def _with_exponentials_to_one(kernel: Kernel) -> Kernel:
+    """Write exponentials that are at most 1, and `log1p` of them, as functions for these alone.
 
-    Before: log1p(exp(-abs(x)))
-    After:  log1p_to_one(exp(-abs(x)))
+    Before: log1p(exp(-abs(x)));  exp(x - largest)
+    After:  log1p_to_one(exp_to_one(-abs(x)));  exp_to_one(x - largest)           largest = max(x) over the row
     """
     lets = {let.name: let.value for let in kernel.lets if isinstance(let, Let)}
+    maxima = {let.name: let.value for let in kernel.lets if isinstance(let, Reduce) and let.function == "maximum"}
 
     def rewritten(value: Expression) -> Expression:
-        value = rewrite_children(value, rewritten)
         match value:
-            case Apply("log1p", (power,), DType.FLOAT32) if _is_to_one(_resolved(power, lets), lets):
-                return Apply("log1p_to_one", (power,), DType.FLOAT32)
+            case Apply("exp" | "log1p" as function, (operand,), DType.FLOAT32) if is_narrow(function, operand):
+                return Apply(f"{function}_to_one", (rewritten(operand),), DType.FLOAT32)
             case _:
-                return value
+                return rewrite_children(value, rewritten)
+
+    def is_narrow(function: str, operand: Expression) -> bool:
+        if function == "exp":
+            return _is_to_zero(operand, lets, maxima)
+        match _resolved(operand, lets):
+            case Apply("exp", (exponent,)):
+                return _is_to_zero(exponent, lets, maxima)
+            case _:
+                return False
 
     return _rewritten(kernel, rewritten)
 
 
-def _is_to_one(value: Expression, lets: Mapping[str, Expression]) -> bool:
-    """Whether a value is from 0 to 1, or NaN: the exponential of -|x| or of -x²."""
-    match value:
-        case Apply("exp", (exponent,)):
-            pass
-        case _:
-            return False
-    match _resolved(exponent, lets):
+def _is_to_zero(value: Expression, lets: Mapping[str, Expression], maxima: Mapping[str, Expression]) -> bool:
+    """Whether a value is at most 0, or NaN: -|x|, -x², or a number of a row without the largest of them."""
+    match _resolved(value, lets):
         case Apply("negate", (size,)):
-            size = _resolved(size, lets)
-        case _:
-            return False
-    match size:
-        case Apply("abs"):
-            return True
-        case Apply("multiply", (x, y)):
-            return x == y
+            match _resolved(size, lets):
+                case Apply("abs"):
+                    return True
+                case Apply("multiply", (x, y)):
+                    return x == y
+                case _:
+                    return False
+        case Apply("subtract", (x, Local(name))):
+            return maxima.get(name) == x
         case _:
             return False
 
