@@ -4,6 +4,7 @@
 
 namespace opwright::emitted {
 
+namespace {
 struct group_norm_backward_sum_row_reductions {
   double row_sum = 0;
   double row_sum_1 = 0;
@@ -12,6 +13,7 @@ struct group_norm_backward_sum_row_reductions {
     row_sum_1 += other.row_sum_1;
   }
 };
+}  // namespace
 
 //   reshape_x = x[i0, i1*(weight_size_0 // 4) + i2, i3, i4]
 //   mean = saved_sum/float32(size)
@@ -447,8 +449,8 @@ static void group_norm_backward_on_stack(StableIValue* stack, uint64_t, uint64_t
 }
 
 static const Registration registration(
-    "group_norm_backward_0d25e14bf8d0(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
+    "group_norm_backward_8a2ef4c932e9(Tensor x, Tensor weight, Tensor bias, Tensor saved_squares, Tensor "
     "saved_sum, Tensor grad_output) -> (Tensor, Tensor, Tensor)",
-    "group_norm_backward_0d25e14bf8d0", group_norm_backward_on_stack);
+    "group_norm_backward_8a2ef4c932e9", group_norm_backward_on_stack);
 
 }  // namespace opwright::emitted
