@@ -213,3 +213,56 @@ def test_what_is_named_and_not_changed_stays():
 
     expected, actual = eager_and_ours(nothing_, make)
     torch.testing.assert_close(actual, expected)
+
+
+# What gives an argument another shape, another order in memory, or other memory.
+RESHAPING = {
+    "unsqueezed": lambda x: x.unsqueeze_(0),
+    "squeezed": lambda x: x.unsqueeze_(0).squeeze_(),
+    "transposed": lambda x: x.t_(),
+    "swapped": lambda x: x.mul_(2).swapaxes_(0, -1).add_(1),
+    "strided": lambda x: x.as_strided_((2,), (1,)),
+    "resized": lambda x: x.resize_(2),
+    "set": lambda x: x.set_(x.sum(0)),
+    "set to other memory of the same shape": lambda x: x.set_(x * 2),
+}
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("size", [3, 4])
+@pytest.mark.parametrize("how", RESHAPING)
+def test_an_argument_that_is_reshaped_is_the_references(how, size):
+    changing = RESHAPING[how]
+
+    def reshaped_(x: Tensor, more: list[Tensor]) -> Tensor:
+        changing(more[0])
+        return (changing(x) * more[0]).exp()
+
+    operator = opwright.operator(reshaped_, mutates=("x", "more"))
+    for _ in range(2):
+        made = []
+        for function in (reshaped_, operator):
+            whole = [random(3, size, seed=seed, gradient=False) for seed in (0, 1)]
+            given = [tensor.detach() for tensor in whole]
+            made.append([function(given[0], given[1:]), *given, *whole])
+        for one, other in zip(*made, strict=True):
+            torch.testing.assert_close(one, other)
+            assert one.stride() == other.stride()
+
+
+@pytest.mark.parametrize("transform", ["grad", "vmap", "jvp"])
+def test_changes_under_transforms_are_those_of_eager(transform):
+    def shifted_(x: Tensor, y: Tensor) -> Tensor:
+        y.add_(x.detach().mean())
+        return (x * y).sin()
+
+    def made(function):
+        x, y = random(4, 3, gradient=False), random(4, 3, seed=1, gradient=False)
+        if transform == "grad":
+            return torch.func.grad(lambda x: function(x, y + 0 * x).sum())(x)
+        if transform == "vmap":
+            return torch.func.vmap(lambda x, y: function(x, y * 1))(x, y)
+        return torch.func.jvp(lambda x: function(x, x * 2), (x,), (y,))
+
+    operator = opwright.operator(shifted_, mutates=("y",))
+    torch.testing.assert_close(made(operator), made(shifted_))

@@ -8,6 +8,10 @@ from typing import Any
 
 import torch
 
+from opwright.errors import NoKernel
+from opwright.tracing.interface.memory import memory_of
+from opwright.tracing.torch_hooks.functorch import wrapped_by_levels
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -25,10 +29,28 @@ class FunctionalReference:
         self._mutated = mutated
 
     def __call__(self, *arguments: Any) -> tuple[Any, list[torch.Tensor]]:
-        """Call the reference on copies."""
+        """Call the reference on copies.
+
+        Raises:
+            NoKernel: If it changes more than the elements of one: its shape, its order in memory, or its memory.
+        """
         given = [argument.clone() if p in self._mutated else argument for p, argument in enumerate(arguments)]
-        return self.__wrapped__(*given), [given[position] for position in self._mutated]
+        copies = [given[position] for position in self._mutated]
+        before = [_lies(copy) for copy in copies]
+        returned = self.__wrapped__(*given)
+        if [_lies(copy) for copy in copies] != before:
+            raise NoKernel(
+                "the function gives an argument another shape, or other memory",
+                hint="change elements only, and return what has another shape",
+            )
+        return returned, copies
 
     def fallback(self, *arguments: Any) -> Done:
         """Call the reference on the arguments themselves."""
         return Done(getattr(self.__wrapped__, "fallback", self.__wrapped__)(*arguments))
+
+
+def _lies(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """Which memory a tensor shows, and how; under transforms, that of the tensor that they wrap."""
+    inside = wrapped_by_levels(tensor)
+    return memory_of(inside), tuple(inside.shape), inside.stride(), inside.storage_offset()

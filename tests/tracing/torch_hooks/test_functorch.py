@@ -120,6 +120,13 @@ def test_what_is_left_of_a_level_is_unwrapped():
     torch.testing.assert_close(functorch.unwrap_dead(left[0]) + 0, X)
 
 
+def test_what_all_levels_wrap_is_found():
+    found = []
+    torch.vmap(torch.func.grad(lambda x: (found.append(functorch.wrapped_by_levels(x)), x.sum())[1]))(X)
+    assert type(found[0]) is torch.Tensor
+    assert found[0].data_ptr() == X.data_ptr()
+
+
 def test_a_node_can_be_recorded_at_one_level():
     class Double(torch.autograd.function._SingleLevelFunction):
         @staticmethod

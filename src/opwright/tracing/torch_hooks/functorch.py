@@ -22,6 +22,13 @@ unwrap_dead = hooks.unwrap_if_dead
 is_in_old_batch = hooks.is_legacy_batchedtensor  # of the `vmap` before `torch.func`, which gradcheck still uses
 
 
+def wrapped_by_levels(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor that the levels of transforms wrap."""
+    while hooks.is_functorch_wrapped_tensor(tensor):
+        tensor = hooks.get_unwrapped(tensor)
+    return tensor
+
+
 def is_forward_mode() -> bool:
     """Whether there is a level of dual tensors, with tangents switched on."""
     return forward_ad._current_level >= 0 and torch._C._is_fwd_grad_enabled()
