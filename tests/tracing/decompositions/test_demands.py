@@ -89,3 +89,45 @@ def test_norms_of_other_numbers_than_those_of_floating_point_raise(norm: str, dt
     with pytest.raises(type(expected.value)) as raised:
         Operator(reference, name="tests::norm_of_others")(given)
     assert str(raised.value) == str(expected.value)
+
+
+# Dtypes that PyTorch's kernels refuse, and fake tensors and decompositions take.
+OTHER_DTYPES: dict[str, tuple[torch.dtype, Callable[[Tensor], Tensor]]] = {
+    "a norm in integers": (torch.float32, lambda x: torch.linalg.vector_norm(x, dtype=torch.int8)),
+    "a norm along rows in integers": (torch.bfloat16, lambda x: x.norm(2, -1, dtype=torch.int64)),
+    "a norm in complex numbers": (torch.float32, lambda x: torch.norm(x, dtype=torch.complex64)),
+    "a norm in real numbers": (torch.complex64, lambda x: torch.norm(x, dtype=torch.float32)),
+    "a norm in a narrower dtype": (torch.float64, lambda x: torch.linalg.norm(x, dtype=torch.float16)),
+    "weights of a wider dtype": (
+        torch.float32,
+        lambda x: functional.nll_loss(x, torch.tensor([0, 1]), weight=x[0].double()),
+    ),
+    "weights of truth values": (
+        torch.float64,
+        lambda x: functional.nll_loss(x, torch.tensor([0, 1]), weight=x[0].bool()),
+    ),
+    "weights of a cross entropy": (
+        torch.bfloat16,
+        lambda x: functional.cross_entropy(x, torch.tensor([0, 1]), weight=x[0].float()),
+    ),
+    "a range of truth values": (torch.float32, lambda x: torch.arange(0, 2, dtype=torch.bool) + x[0, 0]),
+    "a range of complex numbers": (torch.float32, lambda x: torch.arange(3, dtype=torch.complex64) + x[0, 0]),
+    "truth values at distances": (torch.float32, lambda x: torch.linspace(0, 1, 3, dtype=torch.bool) + x[0, 0]),
+    "powers at distances": (torch.float32, lambda x: torch.logspace(0, 1, 3, dtype=torch.bool) + x[0, 0]),
+}
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("case", OTHER_DTYPES)
+def test_dtypes_that_torchs_kernels_refuse_raise(case: str) -> None:
+    dtype, function = OTHER_DTYPES[case]
+
+    def reference(x: Tensor) -> Tensor:
+        return function(x * 2) + 1
+
+    given = torch.arange(8).reshape(2, 4).to(dtype)
+    with pytest.raises((RuntimeError, NotImplementedError)) as expected:
+        reference(given)
+    with pytest.raises(type(expected.value)) as raised:
+        Operator(reference, name="tests::other_dtypes")(given)
+    assert str(raised.value) == str(expected.value)

@@ -45,6 +45,7 @@ _ASKED: frozenset[OpOverload] = frozenset(
             aten.frac.default,
             aten.mvlgamma.default,
             aten.trace.default,
+            aten.linalg_vector_norm.default,
         ),
     }
 )
@@ -251,10 +252,19 @@ def _not_empty(x: Tensor) -> None:
     _demand(x.numel() != 0, "the extreme of no elements")
 
 
-def _nll_loss(x: Tensor, target: Tensor, *_: Any) -> None:
+def _range(*_: Any, dtype: torch.dtype | None = None, **__: Any) -> None:
+    _demand(dtype is None or not (dtype.is_complex or dtype is torch.bool), "a range of complex numbers or of bools")
+
+
+def _spaced(*_: Any, dtype: torch.dtype | None = None, **__: Any) -> None:
+    _demand(dtype is not torch.bool, "bools at distances")
+
+
+def _nll_loss(x: Tensor, target: Tensor, weight: Tensor | None = None, *_: Any) -> None:
     _demand(target.dtype in (torch.int64, torch.uint8), "classes that are no int64 or uint8")
     _demand(x.dtype.is_floating_point, "losses of numbers that are not of floating point")
     _demand(list(target.shape) == list(x.shape[:-1]), "classes of other sizes than the rows")
+    _demand(weight is None or weight.dtype is x.dtype, "losses and their weights of two dtypes")
 
 
 def _slice_of(select: Callable[..., Tensor]) -> Callable[..., None]:
@@ -285,6 +295,8 @@ DEMANDS: Mapping[OpOverload, Callable[..., None]] = {
     **dict.fromkeys((aten.index_copy.default, aten.index_fill.int_Scalar, aten.index_fill.int_Tensor), _indexed),
     **dict.fromkeys((aten.min.default, aten.max.default), _not_empty),
     aten.nll_loss_forward.default: _nll_loss,
+    **dict.fromkeys((aten.arange.default, aten.arange.start, aten.arange.start_step), _range),
+    **dict.fromkeys((aten.linspace.default, aten.logspace.default), _spaced),
     aten.addr.default: _addr,
     aten.native_dropout_backward.default: _dropout_backward,
     aten.normal.Tensor_Tensor: _normal,
