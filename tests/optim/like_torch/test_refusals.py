@@ -43,7 +43,7 @@ def outcome(library: Any, name: str, hyper: dict[str, Any], param: torch.Tensor)
         for _ in range(2):
             param.grad = torch.full_like(param, 2)
             optimizer.step()
-    except (ValueError, TypeError, RuntimeError) as error:
+    except (ValueError, TypeError, RuntimeError, ZeroDivisionError) as error:
         return type(error), str(error)
     return param.detach()
 
@@ -56,6 +56,20 @@ def test_the_same_is_refused(name: str, hyper: dict[str, Any]) -> None:
     if isinstance(theirs, torch.Tensor):
         assert isinstance(ours, torch.Tensor), ours
         torch.testing.assert_close(ours, theirs, equal_nan=True, rtol=2e-3 if name == "Muon" else 1e-5, atol=1e-5)
+    else:
+        assert ours == theirs
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
+@pytest.mark.parametrize("name", ["Adafactor", "AdamW", "ASGD", "NAdam", "SGD"])
+def test_parameters_without_elements(name: str, shape: tuple[int, ...]) -> None:
+    """Adafactor divides by their number."""
+    ours, theirs = (
+        outcome(library, name, {}, torch.ones(shape, requires_grad=True)) for library in (opwright.optim, torch.optim)
+    )
+    if isinstance(theirs, torch.Tensor):
+        assert isinstance(ours, torch.Tensor), ours
+        assert ours.shape == theirs.shape
     else:
         assert ours == theirs
 

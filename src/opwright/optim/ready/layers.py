@@ -46,6 +46,8 @@ def Adafactor(param: Tensor, grad: Tensor, row_var: Any, col_var: Any, variance:
               beta2_decay: float = -0.8, eps: Any = (None, 1e-3), d: float = 1.0,
               weight_decay: float = 0.0) -> Any:  # fmt: skip
     """Adafactor, algorithm 5 of Shazeer and Stern, 2018 (arXiv:1804.04235), with the arguments of torch.optim."""
+    if param.numel() == 0:
+        raise ZeroDivisionError("float division by zero")  # torch divides a norm by the root of the number of elements
     least = torch.finfo(param.dtype).eps if eps[0] is None else eps[0]
     squared, share = grad * grad, step**beta2_decay
     if variance is None:
