@@ -265,3 +265,20 @@ def test_the_result_does_not_depend_on_the_number_of_threads(settings_quick_by_d
     assert operator.last_rung == "cpp"
     for results in found[1:]:
         assert all(torch.equal(result, first) for result, first in zip(results, found[0], strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64])
+@pytest.mark.parametrize("shape", [(1, 3), (3, 1), (1, 1), (2, 3)])
+def test_sums_of_negative_zeros_are_zeros_without_a_sign(shape, dtype):
+    """Also along dimensions of one element."""
+
+    def summed(x):
+        sums = [x.sum(), x.sum(0), x.sum(-1), x.sum(0, keepdim=True), x.mean(0), x.unsqueeze(-1).sum(-1)]
+        return tuple(torch.view_as_real(each) if each.is_complex() else each for each in sums)
+
+    operator = Operator(summed, name="sums_of_negative_zeros")
+    x = torch.full(shape, -0.0).to(dtype)
+    x = torch.complex(x.real, x.real) if dtype.is_complex else x
+    for actual, expected in zip(operator(x), summed(x), strict=True):
+        assert torch.equal(actual.signbit(), expected.signbit())
+    assert operator.last_rung == "cpp"

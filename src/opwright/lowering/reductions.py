@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from opwright.ir.expressions.dtype import DType
-from opwright.ir.expressions.expression import Expression, Load, Local, cast
+from opwright.ir.expressions.expression import Expression, Literal, Load, Local, apply, cast
 from opwright.ir.expressions.integer import ONE, ZERO, symbol
 from opwright.ir.program import Axis, Buffer, Kernel, Reduce, Store
 from opwright.tracing.interface.orders import Order
@@ -108,10 +108,15 @@ def reduce_kernel(
 
 
 def _copy(source: Buffer, target: Buffer, row: Reduction, left: Sequence[int]) -> Kernel:
-    """No dimension is reduced: copy the elements. `left` are the dimensions of the target."""
+    """No dimension of more than one element is reduced: copy the elements. `left` are the dimensions of the target.
+
+    A sum begins with zero, as in eager: that of a -0 is 0.
+    """
     axes = tuple(Axis(f"i{position}", size) for position, size in enumerate(target.shape))
     at = dict(zip(left, axes, strict=True))
     indices = tuple(ZERO if size == ONE else symbol(at[d].name) for d, size in enumerate(source.shape))
     value = row.element(Load(source.name, indices, source.dtype), target.dtype)
+    if row.reducer == "sum" and (target.dtype.is_floating or target.dtype.is_complex):
+        value = apply("add", value, Literal(0.0, value.dtype))
     whole = tuple(symbol(axis.name) for axis in axes)
     return Kernel(target.name, (target,), axes, (), (Store(target.name, whole, value),))
