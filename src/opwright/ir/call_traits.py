@@ -18,6 +18,18 @@ DRAWS_INTO = frozenset(f"aten::{name}" for name in ("bernoulli_", "exponential_"
 # May raise, depending on values: never removed.
 CHECKS = frozenset({"aten::_linalg_check_errors", "aten::_assert_async"})
 
+# May raise as well: because of indices that are out of range, a number that a dtype does not hold, or integers that are
+# divided by zero. Removed only from what no user has written, such as a gradient: the forward pass has raised.
+_RAISES = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("embedding", "gather", "index", "index_add", "index_copy", "index_fill", "index_put", "index_reduce"),
+        *("index_select", "put", "scatter", "scatter_add", "scatter_reduce", "take"),
+        *("fill", "full", "full_like", "masked_fill"),
+    )
+)
+_DIVIDES = frozenset(f"aten::{name}" for name in ("div", "floor_divide", "fmod", "pow", "remainder"))
+
 # These read operands with any strides at full speed. All others get contiguous operands, as in the trace: an internal
 # ATen operation may rely on that.
 TAKES_ANY_STRIDES = DRAWS_INTO | frozenset(
@@ -43,3 +55,9 @@ RETURNS_NEW = frozenset(
 def has_effect(function: str) -> bool:
     """Whether an operation has a side effect."""
     return function in RANDOM or function in DRAWS_INTO or function in CHECKS
+
+
+def may_raise(function: str, *, integers: bool) -> bool:
+    """Whether an operation, or the one in place, raises if it is given certain values; `integers` is what it gives."""
+    name = function.removesuffix("_")
+    return name in CHECKS or name in _RAISES or (integers and name in _DIVIDES)

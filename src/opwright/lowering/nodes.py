@@ -83,15 +83,18 @@ def parameters_of(nodes: Sequence[Node]) -> tuple[str, ...]:
 
 
 def effects_of(graph: Graph, inputs: Mapping[Node, str]) -> list[Node]:
-    """Operations with side effects that can be computed from the inputs."""
+    """Operations with side effects, and those that may raise, that can be computed from the inputs."""
     reached: set[Node] = set(inputs)
     for node in graph.fx.nodes:
         if node.op != "placeholder" and all(source in reached for source in node.all_input_nodes):
             reached.add(node)
+    raising = set(graph.raising)
     return [
         node
         for node in graph.fx.nodes
-        if node in reached and isinstance(node.target, OpOverload) and has_effect(node.target._schema.name)
+        if node in reached
+        and isinstance(node.target, OpOverload)
+        and (node in raising or has_effect(node.target._schema.name))
     ]
 
 

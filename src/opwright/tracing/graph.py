@@ -38,6 +38,7 @@ class Graph:
         number_guards: For which values of varying numbers it is valid.
         hides_from_autograd: Whether the reference detaches a value or computes under no_grad.
         operations: The operations of PyTorch that the reference calls, in order, without views.
+        raising: The operations of a reference that may raise because of values; () if it was derived.
         draws: The operations that draw random numbers, in order, each with the order of the memory that it fills.
         needs_row_major: Whether it is valid only for contiguous inputs, as in the trace.
         needs_whole_memory: Whether it is valid only for inputs that fill their storage.
@@ -59,6 +60,7 @@ class Graph:
     needs_whole_memory: bool
     asks_for_identity: bool
     number_guards: tuple[NumberGuard, ...] = ()
+    raising: tuple[Node, ...] = ()
     records_unasked: bool = False
 
     @property

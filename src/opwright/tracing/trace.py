@@ -10,11 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from opwright.errors import NoKernel, OpwrightError, Place, UndeclaredMutation, UntraceableReference
+from opwright.ir.call_traits import may_raise
 from opwright.tracing.decompositions.composed import ComposedUnderTransforms
 from opwright.tracing.effects.gradient_mode import SwitchesOn
 from opwright.tracing.effects.watch import unchanged_outside
@@ -57,6 +59,7 @@ class Session:
         self._names: dict[Node, str] = {}
         self._variables: list[tuple[str, torch.Tensor]] = []
         self._given: dict[int, TensorSpec] = {}  # given values of what the reference computes, by input
+        self._raising: tuple[Node, ...] = ()
         self._on_gpu = False
         self._is_conditioned = self._is_permuted = False
         self.asks_for_identity = self.switches_gradients_on = False
@@ -142,6 +145,7 @@ class Session:
             for output in outputs:
                 self._recorder.lent.refuse(output)
             if not may_copy:
+                self._raising = tuple(filter(_may_raise, self._recorder.fx.nodes))
                 refuse_views(outputs, arguments, self.node)
         except OpwrightError as refusal:
             raise refusal.again(place_in(reference, refusal)) from refusal
@@ -229,6 +233,7 @@ class Session:
             names=self._names,
             described=self._recorder.described.names,
             hides_from_autograd=self._recorder.hides_from_autograd,
+            raising=self._raising,
             number_guards=() if self._is_conditioned else self._recorder.numbers.guards(),
             operations=tuple(self._recorder.operations),
             draws=self._recorder.draws,
@@ -236,6 +241,14 @@ class Session:
             needs_whole_memory=self._recorder.needs_whole_memory,
             asks_for_identity=self.asks_for_identity,
         )
+
+
+def _may_raise(node: Node) -> bool:
+    if not isinstance(node.target, OpOverload):
+        return False
+    value = node.meta["val"]
+    integers = isinstance(value, torch.Tensor) and not (value.is_floating_point() or value.is_complex())
+    return may_raise(node.target._schema.name, integers=integers)
 
 
 def place_in(reference: Callable[..., Any], error: BaseException) -> Place:

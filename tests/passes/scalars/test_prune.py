@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from opwright.ir.expressions.expression import apply
-from opwright.ir.program import Call
+from opwright.ir.program import Call, Kernel
 from opwright.passes.scalars.prune import prune
 from tests.ir.programs import gated, joined
 from tests.passes.kernels import X, kernel, local, statements
@@ -44,3 +44,17 @@ def test_every_piece_of_a_buffer_stays() -> None:
 
 def test_what_only_a_library_call_or_a_view_reads_stays() -> None:
     assert prune(replace(gated(), outputs=("mixed",))).steps == gated().steps
+
+
+def test_what_may_raise_stays() -> None:
+    def unread(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        x[i]
+        x.new_zeros(3).scatter_(0, i, x)
+        i // i
+        x / x
+        return x + 1
+
+    program = prune(lowered_from(unread, torch.ones(3), torch.ones(3, dtype=torch.int64)))
+    calls = [step.function for step in program.steps if isinstance(step, Call)]
+    assert calls == ["aten::index", "aten::scatter", "aten::div"]
+    assert sum(isinstance(step, Kernel) for step in program.steps) == 2  # zeros, and the sum

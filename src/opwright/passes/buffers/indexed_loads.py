@@ -26,7 +26,8 @@ def indexed_loads(program: ir.Program) -> ir.Program:
             kernel e[i0, i1] over i0, i1:  index p = ids[i0];  e[i0, i1] = w[p, i1]
             kernel y[i0, i1] = e[i0, i1] * 2
 
-    As in eager, all indices are checked, even those whose results are unused. If the check fails, the launcher falls
+    As in eager, all indices are checked, even those whose results are unused: of a gather that nobody reads, the check
+    alone is left. If the check fails, the launcher falls
     through, and the reference raises its own error.
 
     Work that the library does once is not repeated: a computed table stays in memory unless no more elements are
@@ -36,7 +37,7 @@ def indexed_loads(program: ir.Program) -> ir.Program:
     looking = _Lookups(program)
     steps = [new for step in program.steps for new in looking.lowered(step)]
     guards = dict.fromkeys((*program.guards, *looking.guards))
-    return replace(program, steps=tuple(steps), guards=tuple(guards)) if looking.gathers else program
+    return replace(program, steps=tuple(steps), guards=tuple(guards))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,9 @@ class _Lookups:
             return [step]
         (target,) = step.targets
         found = rule(self, target, step.operands)
+        if found is not None and self._is_unread(target):
+            self.guards += found.guards
+            return [self._check(found)]
         if found is None or not self._is_worthwhile(found, target):
             return [step]
         return self._kernel(found, target)
@@ -99,8 +103,16 @@ class _Lookups:
         at = dict(zip(ir.view_axes(len(found.at)), found.at, strict=True))
         gather = ir.Gather(name, replace_symbols(seen, at), extent, found.from_end)
         store = ir.Store(target.name, tuple(map(symbol, _axes(target))), value)
-        yield ir.Check(seen.buffer, found.gathered.shape, seen.indices, -extent if found.from_end else ZERO, extent)
+        yield self._check(found)
         yield ir.Kernel(target.name, (target,), axes, (gather,), (store,))
+
+    def _check(self, found: _Lookup) -> ir.Check:
+        seen, extent = self._seen(found.gathered), found.table.shape[found.dimension]
+        return ir.Check(seen.buffer, found.gathered.shape, seen.indices, -extent if found.from_end else ZERO, extent)
+
+    def _is_unread(self, target: ir.Buffer) -> bool:
+        by_nobody = target.name not in self.read_by_kernels and not self.called_with[target.name]
+        return by_nobody and target.name not in self.program.outputs
 
     def _seen(self, buffer: ir.Buffer) -> Load:
         """The element in memory behind a view, in axes of the view."""

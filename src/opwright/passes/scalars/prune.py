@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from opwright.ir.call_traits import has_effect
+from opwright.ir.call_traits import has_effect, may_raise
 from opwright.ir.contents import needed, reads_of
 from opwright.ir.program import Call, Check, Kernel, Program, Step, targets_of
 
 
 def prune(program: Program) -> Program:
     """Remove steps and stores whose buffers nobody reads, and lets that nothing uses.
+
+    Calls that may raise stay, as the lowering has kept only those that a user wrote.
 
     Before: kernel a[i0] = exp(x[i0]); kernel y[i0] = x[i0] * 2     (output y)
     After:  kernel y[i0] = x[i0] * 2
@@ -33,7 +35,10 @@ def _prune_kernel(kernel: Kernel, read: set[str]) -> Kernel:
 
 
 def _has_effect(step: Step) -> bool:
-    return isinstance(step, Check) or (isinstance(step, Call) and has_effect(step.function))
+    if not isinstance(step, Call):
+        return isinstance(step, Check)
+    integers = not any(target.dtype.is_floating or target.dtype.is_complex for target in step.targets)
+    return has_effect(step.function) or may_raise(step.function, integers=integers)
 
 
 def _writes(step: Step) -> set[str]:
