@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 import opwright
 from opwright.api.operator import Operator
@@ -88,6 +89,32 @@ def test_an_error_of_a_hook_of_saved_tensors_is_raised(told):
             operator(torch.ones(3, requires_grad=True))
     assert len(packed) == 2
     assert not told()
+
+
+def dropping(x: Tensor) -> Tensor:
+    return torch.nn.functional.dropout(torch.tanh(x), 0.5) * x
+
+
+def checkpointed(x: Tensor) -> Tensor:
+    return checkpoint(dropping, x, use_reentrant=False, preserve_rng_state=False).exp()
+
+
+class Checkpointed(torch.nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return checkpointed(x)
+
+
+@pytest.mark.parametrize("make", [lambda: opwright.operator(checkpointed), lambda: opwright.module(Checkpointed())])
+def test_a_refusal_in_a_checkpoint_inside_of_a_checkpoint_is_not_raised(make, told):
+    """The hooks of both have the same code."""
+    served, gradients = make(), []
+    for function in (served, checkpointed):
+        torch.manual_seed(0)
+        x = torch.linspace(-1, 1, 6).requires_grad_()
+        checkpoint(function, x, use_reentrant=False, preserve_rng_state=False).sum().backward()
+        gradients.append(x.grad)
+    torch.testing.assert_close(*gradients)
+    assert any("a checkpoint draws its random numbers again" in text for text in told())
 
 
 def test_a_timeout_by_a_signal_is_raised_wherever_it_strikes(told, monkeypatch):
