@@ -60,3 +60,50 @@ def test_buffers_stay_where_a_hook_of_the_user_raises():
     with pytest.raises(Stopped), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         module(torch.randn(8, 4))
     torch.testing.assert_close(module.norm.running_mean, before)
+
+
+class CheckpointInside(nn.Module):
+    def __init__(self, made, **how):
+        super().__init__()
+        self.inside, self.last, self.how = made(), nn.Linear(4, 4), how
+
+    def forward(self, x):
+        return self.last(checkpoint(self.inside, x, **self.how))
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("preserve", [False, True])
+@pytest.mark.parametrize("use_reentrant", [False, True], ids=["by hooks", "reentrant"])
+@pytest.mark.parametrize("made", [Normalized, NormalizedLast])
+def test_statistics_in_a_checkpoint_inside_change_when_they_do_in_eager(made, use_reentrant, preserve):
+    written = CheckpointInside(made, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    module = opwright.module(copy.deepcopy(written))
+    for with_backward in (True, False, True):
+        x = torch.randn(8, 4, requires_grad=True)
+        results = written(x), module(x)
+        torch.testing.assert_close(*results)
+        torch.testing.assert_close(dict(module.named_buffers()), dict(written.named_buffers()))
+        if with_backward:
+            for each, result in zip((written, module), results, strict=True):
+                each.zero_grad()
+                result.sum().backward()
+            torch.testing.assert_close(dict(module.named_buffers()), dict(written.named_buffers()))
+            torch.testing.assert_close(module.inside.before.weight.grad, written.inside.before.weight.grad)
+
+
+@pytest.mark.falls_back
+def test_an_argument_that_is_changed_in_a_checkpoint_inside_changes_when_it_does_in_eager():
+    def counted_(x: torch.Tensor, count: torch.Tensor):
+        def inside(x):
+            count.add_(1)
+            return torch.tanh(x) * x
+
+        return checkpoint(inside, x, use_reentrant=False).sin()
+
+    operator = opwright.operator(counted_, mutates=("count",))
+    for function in (counted_, operator):
+        x, count = torch.ones(4, requires_grad=True), torch.zeros(())
+        result = function(x, count)
+        assert count == 1
+        result.sum().backward()
+        assert count == 2

@@ -18,7 +18,7 @@ from opwright.errors import NoKernel
 from opwright.tracing.decompositions.second_derivatives import add_second_derivatives
 from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph
-from opwright.tracing.hints import DRAW_OUTSIDE
+from opwright.tracing.hints import CHECKPOINT_AROUND, DRAW_OUTSIDE
 from opwright.tracing.interface.results import Result
 from opwright.tracing.interface.specs import ArgumentSpec
 from opwright.tracing.torch_hooks.fake_mode import with_more_formulas_if_needed
@@ -76,13 +76,15 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
         for name, output in zip(names, outputs, strict=True)
         if output.requires_grad
     }
-    drawn = session.draws
+    drawn, made = session.draws, [session.node(output) for output in outputs]
     watching = unchanged_outside(reference.__name__, reference)
     with session.naming_cotangents(), session.recording(), watching as watch:
         found = torch.autograd.grad(flowing, wanted, [cotangents[id(output)] for output in flowing], allow_unused=True)
     session.asks_for_identity |= watch.asks_for_identity
     if session.draws > drawn:  # kernels would draw some in the forward pass, or again for a second derivative
         raise NoKernel("its backward pass draws random numbers", hint=DRAW_OUTSIDE)
+    if [session.node(output) for output in outputs] != made:  # kernels would change it in the forward pass already
+        raise NoKernel("a checkpoint changes an argument or a buffer again", hint=CHECKPOINT_AROUND)
     gradients = {id(argument): gradient for argument, gradient in zip(wanted, found, strict=True)}
     return Joint(
         graph=session.graph(outputs),
