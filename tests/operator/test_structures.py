@@ -230,3 +230,13 @@ def test_an_argument_without_data_is_given_back():
     result = nested_results(x)
     assert result["again"][1][0] is x
     assert result["y"].stride() == x.stride()
+
+
+@pytest.mark.falls_back
+def test_a_size_is_the_references():
+    def sized(x: Tensor):
+        return {"x": x + 1, "size": [torch.Size([2, 3])]}
+
+    operator = opwright.operator(sized)
+    for _ in range(2):
+        assert type(operator(torch.ones(2))["size"][0]) is torch.Size

@@ -116,6 +116,8 @@ def read_result(name: str, returned: Any, arguments: Sequence[Any]) -> tuple[Res
     if _is_iterated_otherwise(layout):
         fact = f"{name} returns a named tuple that gives its members in another order"
         raise NoKernel(fact, hint="return one without an __iter__ of its own")
+    if _has_size(layout):  # which torch's trees take apart, and build as a tuple
+        raise NoKernel(f"{name} returns a torch.Size", hint="return a tuple of numbers")
     given = {id(argument): p for p, argument in enumerate(arguments) if isinstance(argument, torch.Tensor)}
     made: dict[int, torch.Tensor] = {}
     members: list[Member] = []
@@ -140,6 +142,10 @@ def _is_iterated_otherwise(layout: TreeSpec) -> bool:
     """Whether there is a named tuple in a structure that torch's trees take apart in another order than they build."""
     is_so = layout.type is namedtuple and layout.context.__iter__ is not tuple.__iter__
     return is_so or any(map(_is_iterated_otherwise, layout.children()))
+
+
+def _has_size(layout: TreeSpec) -> bool:
+    return layout.type is torch.Size or any(map(_has_size, layout.children()))
 
 
 def _value(member: Member, made: Sequence[torch.Tensor], arguments: Sequence[Any]) -> Any:
