@@ -113,7 +113,7 @@ class ChangesItself(NoKernel):
 
 
 class HidesFromGradients(NoKernel):
-    """A function computes under `no_grad`, or a checkpoint, in forward mode: torch takes its tangents, as written."""
+    """Reverse mode is no help for tangents of a function, for one under `no_grad`: torch takes them, as written."""
 
 
 class NumberNeeded(NoKernel):

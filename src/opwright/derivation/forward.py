@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -115,18 +115,46 @@ def _jvp_by_pulling_back(
 _OF_HOOKS = "saved tensor hooks"  # what torch.func's reverse mode refuses, and forward mode does not
 
 
+# Of several values for one place, torch keeps one and gives each its gradient. Values stand at these positions.
+_PUTS = {"index_put": 2, "put": 2, "scatter": 3, "index_copy": 3, "index_fill": 3}
+_SUMMING = {"index_put": 3, "put": 3}
+
+
+def _has_no_adjoint(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether the vjp of the vjp of a function of torch may be another one than its jvp."""
+    name = str(getattr(func, "__name__", "")).partition(".")[0]
+    if name == "__setitem__":
+        return any(_may_repeat(index) for index in (args[1] if isinstance(args[1], tuple) else args[1:2]))
+    name = name.removesuffix("_")
+    if name not in _PUTS:
+        return name == "logcumsumexp"  # whose gradient is computed of the logarithm of the cotangent
+    sums = args[_SUMMING[name]] if name in _SUMMING and len(args) > _SUMMING[name] else kwargs.get("accumulate", False)
+    values = (*args[_PUTS[name] :], *(kwargs.get(key) for key in ("value", "values", "src", "source")))
+    return not sums and any(isinstance(value, torch.Tensor) for value in values)
+
+
+def _may_repeat(index: Any) -> bool:
+    return isinstance(index, list) or (isinstance(index, torch.Tensor) and index.dtype is not torch.bool)
+
+
 class _NothingHidden(TorchFunctionMode):
-    """Refuse functions that switch gradients off: reverse mode stops there, and forward mode does not."""
+    """Refuse what reverse mode takes otherwise than forward mode.
+
+    Reverse mode stops where gradients are switched off, and forward mode does not.
+    """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run a function of torch.
 
         Raises:
-            HidesFromGradients: If it switches gradients off.
+            HidesFromGradients: If it switches gradients off, or its gradient is no adjoint.
         """
         if func is torch._C._set_grad_enabled and not args[0]:
             fact = "the function switches gradients off, which forward mode does not see"
             raise HidesFromGradients(fact, hint="call .detach() on what is to have no gradient")
+        if _has_no_adjoint(func, args, kwargs or {}):
+            fact = f"forward mode of {func.__name__} is not what follows from its gradient"
+            raise HidesFromGradients(fact, hint="differentiate in reverse mode")
         return func(*args, **(kwargs or {}))
 
 

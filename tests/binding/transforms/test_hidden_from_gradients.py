@@ -10,6 +10,7 @@ from torch.func import grad, hessian, jacfwd, jvp
 from torch.utils.checkpoint import checkpoint
 
 from opwright.api.operator import Operator
+from tests.suite.nights import mostly_at_night
 
 pytestmark = [
     pytest.mark.falls_back,
@@ -73,3 +74,48 @@ def test_forward_mode_of_a_checkpoint_is_that_of_the_function(transform: str) ->
         return
     for _ in range(2):
         torch.testing.assert_close(TRANSFORMS[transform](operator, x), TRANSFORMS[transform](checkpointed, x))
+
+
+PLACES = torch.tensor([0, 1, 0])
+# Several values for one place, each of which has a gradient, and gradients that are computed by logarithms.
+WITHOUT_ADJOINT: dict[str, Callable[[Tensor], Tensor]] = {
+    "setting": lambda x: setting(x * 1, PLACES, x[PLACES] * 3),
+    "setting by a list": lambda x: setting(x * 1, ([0, 0], [1, 1]), x[0, :2] * 3),
+    "index_put": lambda x: x.index_put((PLACES,), x * 3),
+    "index_put in place": lambda x: (x * 1).index_put_((PLACES,), values=x * 3),
+    "at the dispatcher": lambda x: torch.ops.aten.index_put(x, [PLACES], x * 3),
+    "scatter": lambda x: x.scatter(0, torch.zeros(3, 3, dtype=torch.int64), x * 2),
+    "scatter in place": lambda x: (x * 1).scatter_(0, torch.zeros(3, 3, dtype=torch.int64), src=x * 2),
+    "index_copy": lambda x: torch.index_copy(x, 0, PLACES, x * 3),
+    "index_fill": lambda x: x.index_fill(0, PLACES, x.sum()),
+    "put": lambda x: (x * 1).put_(PLACES, x[0] * 2),
+    "logcumsumexp": lambda x: x.logcumsumexp(0),
+}
+WITH_ADJOINT: dict[str, Callable[[Tensor], Tensor]] = {
+    "adding": lambda x: x.index_put((PLACES,), x * 3, accumulate=True),
+    "setting a slice": lambda x: setting(x * 1, slice(1, None), x[1:] * 3),
+    "setting by a mask": lambda x: setting(x * 1, torch.tensor([True, False, True]), 0.5),
+    "scattering a number": lambda x: x.scatter(0, torch.zeros(3, 3, dtype=torch.int64), 2.0),
+    "scatter_add": lambda x: x.scatter_add(0, torch.zeros(3, 3, dtype=torch.int64), x * 2),
+}
+
+
+def setting(x: Tensor, place: object, value: Tensor | float) -> Tensor:
+    x[place] = value  # type: ignore[index]
+    return x
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("transform", mostly_at_night(["jvp", "jacfwd", "hessian", "dual tensors"], by_day=["jvp"]))
+@pytest.mark.parametrize("case", [*WITHOUT_ADJOINT, *WITH_ADJOINT])
+def test_forward_mode_is_that_of_the_function(case: str, transform: str) -> None:
+    function = {**WITHOUT_ADJOINT, **WITH_ADJOINT}[case]
+
+    def reference(x: Tensor) -> Tensor:
+        return function(torch.sin(x) * x + 2)
+
+    x = torch.linspace(0.5, 1.5, 9).reshape(3, 3)
+    derive, operator = TRANSFORMS[transform], Operator(reference, name="tests::forward_mode_of_places")
+    torch.testing.assert_close(derive(operator, x), derive(reference, x))
+    if case in WITH_ADJOINT and transform == "jvp":
+        assert operator.last_rung == "cpp"
