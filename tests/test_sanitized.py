@@ -72,7 +72,10 @@ SUITES = {
     ),
     "tables": (
         ADDRESSES,
-        tuple(f"tests/lowering/test_{name}.py" for name in ("complex", "half", "integers", "pointwise", "views")),
+        tuple(
+            f"tests/lowering/{name}.py"
+            for name in ("pointwise/test_complex", "pointwise/test_table", "test_half", "test_integers", "test_views")
+        ),
     ),
     "indexed loads": (ADDRESSES, ("tests/operator/test_indexed_loads.py",)),
     "random programs": (ADDRESSES, ("tests/test_random_programs.py",)),
@@ -117,6 +120,10 @@ def run(sanitizer: Sanitizer, directory: Path, *arguments: str) -> subprocess.Co
     return subprocess.run(
         command, cwd=ROOT, env=sanitizer.environment(directory), capture_output=True, text=True, check=False
     )
+
+
+def test_there_are_such_tests() -> None:
+    assert all((ROOT / test).is_file() for _, tests in SUITES.values() for test in tests)
 
 
 @pytest.mark.nightly

@@ -110,10 +110,12 @@ def test_ends_of_rows_are_pytorchs():
     x = torch.cat([ends, torch.zeros(64 - ends.numel())]).repeat(8, 1)
     x[torch.arange(8), 20] = torch.tensor([0.0, -0.0, 1e-40, -1e30, 3e38, float("inf"), -float("inf"), float("nan")])
 
-    def divided(x):
+    def quotients_in_rows(x):
         return x / x[:, 20:21], x / x[:, :20].amax(-1, keepdim=True)
 
-    for actual, expected in zip(Operator(divided, settings=quiet_settings())(x), divided(x), strict=True):
+    for actual, expected in zip(
+        Operator(quotients_in_rows, settings=quiet_settings())(x), quotients_in_rows(x), strict=True
+    ):
         torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
         usual = expected == 0
         assert torch.equal(actual[usual].signbit(), expected[usual].signbit())
