@@ -105,6 +105,7 @@ def test_all_groups_are_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_one_launch_for_each_step(optimizer, monkeypatch)
 
 
+@pytest.mark.nightly
 def test_what_reduces_along_dimensions_has_kernels(no_definition: None) -> None:
     cls = opwright.optim.Adafactor
     ours, right = (train(each(parameters(((7, 5), (5,)))), 3) for each in (on_host(cls), cls))
