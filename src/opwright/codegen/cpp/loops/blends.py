@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
+from opwright.codegen.cpp.loops.prepared import Preparing
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Apply, Expression, Literal, Local, rewrite_children
-from opwright.ir.program import Binding, Gather, Kernel, Let
-from opwright.ir.rows import row_axes, varies, varying_locals
+from opwright.ir.program import Binding, Kernel, Let
 
 MASK, BLEND, CHOOSE = "mask_of", "blend", "choose"
 _BLENDED = {DType.FLOAT32, DType.FLOAT64, DType.INT32, DType.INT64}
@@ -20,14 +19,8 @@ def with_blends(kernel: Kernel) -> Kernel:
     Before: where(valid, x, 0)                           `valid` is the same for the row
     After:  blend(valid_mask, x, 0)                      valid_mask = mask_of(valid)
     """
-    rewriting = _Blends(kernel if kernel.row_axes else replace(kernel, row_axes=min(1, len(kernel.axes))))
-    lets = tuple(let for binding in kernel.lets for let in rewriting.bindings(binding))
-    stores = []
-    for store in kernel.stores:
-        value = rewriting.rewritten(store.value)
-        lets += tuple(rewriting.new_masks())
-        stores.append(replace(store, value=value))
-    return replace(kernel, lets=lets, stores=tuple(stores))
+    seen = kernel if kernel.row_axes else replace(kernel, row_axes=min(1, len(kernel.axes)))
+    return _Blends(seen).applied(kernel)
 
 
 def with_choices(kernel: Kernel) -> Kernel:
@@ -56,44 +49,28 @@ def is_mask(binding: Binding) -> bool:
     return isinstance(binding, Let) and isinstance(binding.value, Apply) and binding.value.function == MASK
 
 
-class _Blends:
+class _Blends(Preparing):
     def __init__(self, kernel: Kernel) -> None:
-        self._axes = {axis.name for axis in row_axes(kernel)}
-        self._varying = varying_locals(kernel)
+        super().__init__(kernel)
         self._conditions = {let.name: let.value for let in kernel.lets if isinstance(let, Let)}
         self._known: set[str] = set()
-        self._new: list[Let] = []
-
-    def bindings(self, binding: Binding) -> Iterator[Binding]:
-        """A binding after the masks that it needs."""
-        if isinstance(binding, Gather):
-            yield binding
-            return
-        value = self.rewritten(binding.value)
-        yield from self.new_masks()
-        yield replace(binding, value=value)
-
-    def new_masks(self) -> list[Let]:
-        """The masks that were asked for since the last call."""
-        new, self._new = self._new, []
-        return new
 
     def rewritten(self, value: Expression) -> Expression:
         """A value with blends in place of choices."""
         value = rewrite_children(value, self.rewritten)
         match value:
-            case Apply("where" | "choose" as how, (condition, a, b), dtype) if dtype in _BLENDED and self._varies(a, b):
+            case Apply("where" | "choose" as how, (condition, a, b), dtype) if dtype in _BLENDED and self.varies(a, b):
                 return self._chosen(how, condition, a, b, dtype)
             case _:
                 return value
 
     def _chosen(self, how: str, condition: Expression, a: Expression, b: Expression, dtype: DType) -> Expression:
-        if not self._varies(condition):
+        if not self.varies(condition):
             mask = self._mask_of(condition)
             return Apply(BLEND, (mask, a, b), dtype) if mask else Apply(how, (condition, a, b), dtype)
         match self._conditions.get(condition.name, condition) if isinstance(condition, Local) else condition:
-            case Apply("logical_and", (p, q)) if isinstance(b, Local | Literal) and self._varies(p) != self._varies(q):
-                uniform, varying = (q, p) if self._varies(p) else (p, q)
+            case Apply("logical_and", (p, q)) if isinstance(b, Local | Literal) and self.varies(p) != self.varies(q):
+                uniform, varying = (q, p) if self.varies(p) else (p, q)
                 return self._chosen(how, uniform, Apply(how, (varying, a, b), dtype), b, dtype)
         return Apply(how, (condition, a, b), dtype)
 
@@ -104,8 +81,5 @@ class _Blends:
         name = f"{condition.name}_mask"
         if name not in self._known:
             self._known.add(name)
-            self._new.append(Let(name, Apply(MASK, (condition,), DType.INT32)))
+            self.prepare(Let(name, Apply(MASK, (condition,), DType.INT32)))
         return Local(name, DType.INT32)
-
-    def _varies(self, *values: Expression) -> bool:
-        return any(varies(value, self._axes, self._varying) for value in values)

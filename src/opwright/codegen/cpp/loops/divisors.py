@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from math import frexp, isfinite
 
+from opwright.codegen.cpp.loops.prepared import Preparing
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Apply, Expression, Literal, Local, rewrite_children
 from opwright.ir.names.fresh import fresh
-from opwright.ir.program import Binding, Gather, Kernel, Let
-from opwright.ir.rows import row_axes, varies, varying_locals
+from opwright.ir.program import Kernel, Let
 
 DIVISOR = "divisor_of"
 
@@ -21,14 +20,7 @@ def with_divisors(kernel: Kernel) -> Kernel:
     Before: x / total                                    `total` is the same for the row
     After:  x / total_divisor                            total_divisor = divisor_of(total)
     """
-    rewriting = _Divisors(kernel)
-    lets = tuple(let for binding in kernel.lets for let in rewriting.bindings(binding))
-    stores = []
-    for store in kernel.stores:
-        value = rewriting.rewritten(store.value)
-        lets += tuple(rewriting.new_divisors())
-        stores.append(replace(store, value=value))
-    return replace(kernel, lets=lets, stores=tuple(stores))
+    return _Divisors(kernel).applied(kernel)
 
 
 def is_divisor(value: Expression) -> bool:
@@ -36,27 +28,11 @@ def is_divisor(value: Expression) -> bool:
     return isinstance(value, Apply) and value.function == DIVISOR
 
 
-class _Divisors:
+class _Divisors(Preparing):
     def __init__(self, kernel: Kernel) -> None:
-        self._axes = {axis.name for axis in row_axes(kernel)}
-        self._varying = varying_locals(kernel)
+        super().__init__(kernel)
         self._names = {let.name for let in kernel.lets}
         self._known: dict[Expression, Local] = {}
-        self._new: list[Let] = []
-
-    def bindings(self, binding: Binding) -> Iterator[Binding]:
-        """A binding after the divisors that it needs."""
-        if isinstance(binding, Gather):
-            yield binding
-            return
-        value = self.rewritten(binding.value)
-        yield from self.new_divisors()
-        yield replace(binding, value=value)
-
-    def new_divisors(self) -> list[Let]:
-        """The divisors that were asked for since the last call."""
-        new, self._new = self._new, []
-        return new
 
     def rewritten(self, value: Expression) -> Expression:
         """A value whose elements are divided by prepared numbers."""
@@ -64,7 +40,7 @@ class _Divisors:
         match value:
             case Apply("divide", (_, Literal(number)), DType.FLOAT32):
                 return value if _is_power_of_two(number.real) else self._divided(value, inline=True)
-            case Apply("divide", (x, by), DType.FLOAT32) if self._varies(x) and not self._varies(by):
+            case Apply("divide", (x, by), DType.FLOAT32) if self.varies(x) and not self.varies(by):
                 return self._divided(value, inline=False)
             case _:
                 return value
@@ -77,12 +53,9 @@ class _Divisors:
                 name = fresh(f"{by.name}_divisor" if isinstance(by, Local) else "divisor", self._names)
                 self._names.add(name)
                 self._known[by] = Local(name, DType.FLOAT32)
-                self._new.append(Let(name, prepared))
+                self.prepare(Let(name, prepared))
             prepared = self._known[by]
         return replace(quotient, operands=(x, prepared))
-
-    def _varies(self, value: Expression) -> bool:
-        return varies(value, self._axes, self._varying)
 
 
 def _is_power_of_two(number: float) -> bool:
