@@ -41,6 +41,13 @@ LOOPS = {
         "{ const float value = blend(mask, x[i], -__builtin_inff()); out[i] = exp(value - 1.0f); } }"
     ),
     **{f"complex {name}": _loop(f"{name}(x[i])", "Complex<float>") for name in COMPLEX},
+    **{
+        f"near complex {name}": _loop(f"{name}<Angles::near>(x[i])", "Complex<float>") for name in ("exp", "sin", "cos")
+    },
+    "complex numbers stored whole": (
+        "void loop(const Complex<float>* x, Complex<float>* out, long count) { "
+        '_Pragma("omp simd") for (long i = 0; i < count; ++i) store_whole(out[i], exp<Angles::near>(x[i]) * x[i]); }'
+    ),
     "complex product": _loop("x[i] * conj(y[i])", "Complex<double>"),
     "complex chain": _loop("exp(x[i]) / sin(y[i]) * x[i]", "Complex<float>"),
     "silu gradient": _loop("y[i] * sigmoid(x[i]) * (1 + x[i] * (1 - sigmoid(x[i])))", "float"),

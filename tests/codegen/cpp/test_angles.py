@@ -75,3 +75,53 @@ def test_values_and_gradients(seed):
                 got = results_of(operator, *given, gradients=gradients)
                 for ours, theirs in zip(got, wanted, strict=True):
                     assert not differs(ours, theirs), (dtype, shape, gradients)
+
+
+COMPLEX_CALLS = (
+    "torch.exp({0})",
+    "torch.sin({0})",
+    "torch.cos({0} * 0.5)",
+    "torch.exp({0}) * torch.sin({0})",
+    "torch.exp({0} * 0.5) / torch.cos({1})",
+    "torch.sin({0}).conj() * torch.cos({1}) + torch.sin({0}.real)",
+    "torch.view_as_real(torch.exp({0})).square().sum(-1)",
+)
+COMPLEX_ANGLES = ("x", "x * a", "x + a", "-x", "x * 1j")
+
+
+def complex_function(seed):
+    choose = numbers.Random(seed)
+    value = COMPLEX_CALLS[seed % len(COMPLEX_CALLS)].format(*choose.sample(COMPLEX_ANGLES, 2))
+    names = {"torch": torch}
+    exec(f"def f(x, a):\n    return {value}", names)
+    return names["f"], choose
+
+
+def near_parts(got, wanted):
+    """Where the parts of two results agree to the larger of both parts of a number, or are the same special value."""
+    got, wanted = (torch.view_as_real(each) if each.is_complex() else each for each in (got, wanted))
+    larger = wanted.abs().nan_to_num(0, 0, 0).amax(-1, keepdim=True)
+    return ((got - wanted).abs() <= 1e-5 * larger) | (got == wanted) | (got.isnan() & wanted.isnan())
+
+
+@pytest.mark.parametrize("seed", mostly_at_night(range(21), by_day=[3, 4]))
+def test_complex_values_and_gradients(seed):
+    f, choose = complex_function(seed)
+    operator = Operator(f, name=f"complex_angles_{seed}", settings=quiet_settings())
+    torch.manual_seed(seed)
+    for shape in ((3, 40), (2, 3000), (37, 1)):
+        for far in ((), (3e6,), (70.0, complex(0, -1e7)), (complex(2, 75), float("inf"), complex(0, float("nan")))):
+            x = torch.randn(shape, dtype=torch.cfloat)
+            for each in far:
+                x[choose.randrange(shape[0]), choose.randrange(shape[1])] = each
+            given = (x.requires_grad_(), torch.randn(shape[1], dtype=torch.cfloat, requires_grad=True))
+            got, wanted = operator(*given), f(*given)
+            exact = f(*(each.detach().to(torch.complex128) for each in given)).to(wanted.dtype)
+            close = near_parts(got.detach(), wanted.detach()) | near_parts(got.detach(), exact)
+            assert close.all(), (shape, far)
+            if not far:
+                weight = torch.randn_like(wanted)
+                ours, theirs = (torch.autograd.grad(each, given, weight, allow_unused=True) for each in (got, wanted))
+                for one, other in zip(ours, theirs, strict=True):
+                    assert one is other is None or torch.allclose(one, other, 1e-4, 1e-4)
+    assert operator.last_rung == "cpp"

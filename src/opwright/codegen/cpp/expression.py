@@ -74,8 +74,10 @@ BLENDING = {"blend", "choose", "mask_of"}  # of blend.h
 DIVIDING = {"divisor_of"}  # of divisors.h
 # Functions of angles, and what they are called in a function with the parameter `angles`, which tells where these are.
 OF_ANGLES = {"cos": "cos<angles>", "sin": "sin<angles>", "tan": "tan<angles>"}
+OF_COMPLEX_ANGLES = {"cos": "cos<angles>", "exp": "exp<angles>", "sin": "sin<angles>"}
 CPP_PREDICATES = {"is_nan": "__builtin_isnan", "is_infinite": "__builtin_isinf"}
-TRANSCENDENTAL = {*VMATH_FUNCTIONS, *NARROW, *OF_ANGLES.values()} - {
+_TOLD = {*OF_ANGLES.values(), *OF_COMPLEX_ANGLES.values()}
+TRANSCENDENTAL = {*VMATH_FUNCTIONS, *NARROW, *_TOLD} - {
     "abs",
     "ceil",
     "floor",
@@ -105,7 +107,7 @@ class Dialect:
 def _cpp_function(name: str, dtype: DType) -> str | None:
     if name == "choose":  # small integers are promoted
         return f"choose<{CPP_TYPES[dtype]}>"
-    known = name in VMATH_FUNCTIONS | NARROW | COMPLEX_FUNCTIONS | BLENDING | DIVIDING or name in OF_ANGLES.values()
+    known = name in VMATH_FUNCTIONS | NARROW | COMPLEX_FUNCTIONS | BLENDING | DIVIDING | _TOLD
     return name if known else CPP_PREDICATES.get(name)
 
 

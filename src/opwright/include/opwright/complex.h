@@ -5,6 +5,7 @@
 #include "opwright/vmath.h"
 
 #include "opwright/complex_arithmetic.h"
+#include "opwright/complex_near.h"
 
 namespace opwright {
 namespace detail {
@@ -115,6 +116,51 @@ inline Complex<float> pow(Complex<float> x, Complex<float> y) {
 }
 inline Complex<double> pow(Complex<double> x, Complex<double> y) {
   return detail::from_c(__builtin_cpow(detail::to_c(x), detail::to_c(y)));
+}
+
+// Of float, by kernels that look first where the parts of their arguments are (vmath_circular.h): rounded several times.
+
+/// The farther one of a magnitude and those of a complex number, as bits. In sin and cos, its real part is an angle and
+/// its imaginary part an exponent, of which 64 is as far as an angle of 2^20.
+OPWRIGHT_INLINE std::int32_t farther(std::int32_t farthest, Complex<float> z) {
+  return farther(farther(farthest, z.re), z.im * 0x1p14f);
+}
+
+/// The same of an argument of exp, whose real part is the exponent.
+OPWRIGHT_INLINE std::int32_t farther_in_exp(std::int32_t farthest, Complex<float> z) {
+  return farther(farther(farthest, z.im), z.re * 0x1p14f);
+}
+
+template <Angles angles>
+OPWRIGHT_INLINE Complex<float> exp(Complex<float> z) {
+  if constexpr (angles == Angles::anywhere) return exp(z);
+  const detail::NearSineAndCosine angle = detail::near_sine_and_cosine(z.im);
+  const float radius = detail::near_exp(z.re);
+  return {radius * angle.cosine, radius * angle.sine};
+}
+template <Angles angles>
+OPWRIGHT_INLINE Complex<float> sin(Complex<float> z) {
+  if constexpr (angles == Angles::anywhere) return sin(z);
+  const detail::NearSineAndCosine angle = detail::near_sine_and_cosine(z.re);
+  const detail::NearSineAndCosine hyperbolic = detail::near_hyperbolic_sine_and_cosine(z.im);
+  return {angle.sine * hyperbolic.cosine, angle.cosine * hyperbolic.sine};
+}
+template <Angles angles>
+OPWRIGHT_INLINE Complex<float> cos(Complex<float> z) {
+  if constexpr (angles == Angles::anywhere) return cos(z);
+  const detail::NearSineAndCosine angle = detail::near_sine_and_cosine(z.re);
+  const detail::NearSineAndCosine hyperbolic = detail::near_hyperbolic_sine_and_cosine(z.im);
+  return {angle.cosine * hyperbolic.cosine, -(angle.sine * hyperbolic.sine)};
+}
+
+/// Stores a number as one word, from a loop with the functions above. Of two stores side by side, GCC makes vectors in
+/// which the parts of a number stay neighbours, and of the real part of a factor one that has it twice; it then computes
+/// the functions for both.
+OPWRIGHT_INLINE void store_whole(Complex<float>& place, Complex<float> z) {
+  const std::uint64_t re = static_cast<std::uint32_t>(detail::to_bits(z.re));
+  const std::uint64_t im = static_cast<std::uint32_t>(detail::to_bits(z.im));
+  const std::uint64_t word = re | im << 32;
+  __builtin_memcpy(static_cast<void*>(&place), &word, sizeof(word));
 }
 
 }  // namespace opwright

@@ -3,16 +3,16 @@
 Before:  y[j] = sin(alpha·x)
 After:   farthest = the largest |alpha·x| of a run; y[j] = sin<Angles::near>(alpha·x) if that is near, else as before
 
-See vmath_circular.h for the two. The angles must be cheap to compute once more: they have no sine and no reduction in
-them.
+See vmath_circular.h for the two, and complex_near.h for exp, sin and cos of complex numbers, of which one part is an
+angle. The angles must be cheap to compute once more: they have no sine and no reduction in them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from opwright.codegen.cpp.expression import CPP_TYPES, OF_ANGLES, spell_value
+from opwright.codegen.cpp.expression import CPP_TYPES, OF_ANGLES, OF_COMPLEX_ANGLES, spell_value
 from opwright.codegen.cpp.loops.access import Access
 from opwright.ir.contents import needed, statements
 from opwright.ir.expressions.dtype import DType
@@ -20,7 +20,11 @@ from opwright.ir.expressions.expression import Apply, Expression, Load, nodes, r
 from opwright.ir.program import Gather, Kernel, Let, Reduce
 from opwright.ir.rows import row_axes, varies, varying_locals
 
-_ANGLES = (DType.FLOAT32, DType.FLOAT64)
+_TOLD: Mapping[DType, Mapping[str, str]] = {
+    DType.FLOAT32: OF_ANGLES,
+    DType.FLOAT64: OF_ANGLES,
+    DType.COMPLEX64: OF_COMPLEX_ANGLES,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +32,12 @@ class Angles:
     """The angles of a kernel that can be looked at before it runs.
 
     Attributes:
-        values: Them; all of one dtype.
+        compared: The functions that compare them, and them; all of one dtype.
         lets: What they are computed from, in order.
         kernel: The kernel, with functions that are told where these angles are.
     """
 
-    values: tuple[Expression, ...]
+    compared: tuple[tuple[str, Expression], ...]
     lets: tuple[Let, ...]
     kernel: Kernel
 
@@ -82,14 +86,16 @@ class Angles:
     ) -> Iterator[str]:
         """The lines that find the farthest angle of a run, and call the function for it."""
         elements = {part: a.element(part) for a in accesses if a.whole_row and not a.is_scratch for part in a.parts}
-        yield f"{indent}{'int32_t' if self.values[0].dtype is DType.FLOAT32 else 'int64_t'} farthest = 0;"
+        is_double = self.compared[0][1].dtype is DType.FLOAT64
+        yield f"{indent}{'int64_t' if is_double else 'int32_t'} farthest = 0;"
         yield "#pragma omp simd reduction(max : farthest)"
         yield f"{indent}for (Size j = {run[0]}; j < {run[1]}; ++j) {{"
         for let in self.lets:
             if let.name in elements or not isinstance(let.value, Load):
-                value = elements.get(let.name) or spell_value(let.value)
-                yield f"{indent}  const {CPP_TYPES[let.value.dtype]} {let.name} = {value};"
-        yield from (f"{indent}  farthest = farther(farthest, {spell_value(value)});" for value in self.values)
+                known = elements.get(let.name) or spell_value(let.value)
+                yield f"{indent}  const {CPP_TYPES[let.value.dtype]} {let.name} = {known};"
+        for farther, value in self.compared:
+            yield f"{indent}  farthest = {farther}(farthest, {spell_value(value)});"
         yield f"{indent}}}"
         yield f"{indent}if (are_near(farthest)) {name}<Angles::near>({arguments});"
         yield f"{indent}else {name}<Angles::anywhere>({arguments});"
@@ -99,25 +105,30 @@ def angles_of(kernel: Kernel) -> Angles | None:
     """The angles of a kernel that differ from point to point; None if there are none that can be looked at before."""
     along = kernel if kernel.row_axes else replace(kernel, row_axes=min(1, len(kernel.axes)))
     varying, axes = varying_locals(along), {axis.name for axis in row_axes(along)}
-    found = dict.fromkeys(
-        _angle(node) for each in statements(kernel) for node in nodes(each.value) if _is_angular(node)
-    )
-    values: list[Expression] = []
-    for value in found:
-        if (
-            not (values and value.dtype is not values[0].dtype)
-            and varies(value, axes, varying)
-            and _is_cheap(kernel, value)
-        ):
-            values.append(value)
-    if not values:
+    found = [node for each in statements(kernel) for node in nodes(each.value) if _is_angular(node)]
+    known = [node for node in found if varies(_angle(node), axes, varying) and _is_cheap(kernel, _angle(node))]
+    chosen = [node for node in known if node.dtype is known[0].dtype]
+    if not chosen:
         return None
-    lets = tuple(let for let in needed(kernel.lets, values) if isinstance(let, Let))
-    return Angles(tuple(values), lets, _told(kernel, values))
+    compared = tuple(dict.fromkeys((_comparison(node), _angle(node)) for node in chosen))
+    lets = tuple(let for let in needed(kernel.lets, [value for _, value in compared]) if isinstance(let, Let))
+    return Angles(compared, lets, _told(kernel, chosen))
+
+
+def has_complex_angles(kernel: Kernel) -> bool:
+    """Whether a kernel has functions of complex numbers that are told where the angles are."""
+    told = OF_COMPLEX_ANGLES.values()
+    seen = (node for each in statements(kernel) for node in nodes(each.value))
+    return any(isinstance(node, Apply) and node.dtype.is_complex and node.function in told for node in seen)
 
 
 def _is_angular(node: Expression) -> bool:
-    return isinstance(node, Apply) and node.function in OF_ANGLES and node.dtype in _ANGLES
+    return isinstance(node, Apply) and node.function in _TOLD.get(node.dtype, ())
+
+
+def _comparison(node: Expression) -> str:
+    """The function that compares how far an angle is; in exp it is the imaginary part."""
+    return "farther_in_exp" if isinstance(node, Apply) and node.function == "exp" else "farther"
 
 
 def _angle(node: Expression) -> Expression:
@@ -131,14 +142,14 @@ def _is_cheap(kernel: Kernel, value: Expression) -> bool:
     return not any(isinstance(let, Reduce) for let in lets) and not any(map(_is_angular, seen))
 
 
-def _told(kernel: Kernel, angles: Sequence[Expression]) -> Kernel:
-    """A kernel whose functions of some angles are told where these are."""
+def _told(kernel: Kernel, chosen: Sequence[Expression]) -> Kernel:
+    """A kernel some of whose functions of angles are told where these are."""
 
     def rewritten(value: Expression) -> Expression:
         value = rewrite_children(value, rewritten)
-        if _is_angular(value) and _angle(value) in angles:
+        if value in chosen:
             assert isinstance(value, Apply)
-            return replace(value, function=OF_ANGLES[value.function])
+            return replace(value, function=_TOLD[value.dtype][value.function])
         return value
 
     lets = tuple(let if isinstance(let, Gather) else replace(let, value=rewritten(let.value)) for let in kernel.lets)

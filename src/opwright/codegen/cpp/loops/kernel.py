@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from opwright.codegen.cpp.expression import CPP_TYPES, TRANSCENDENTAL, spell_value
 from opwright.codegen.cpp.loops.access import Access, accesses_of, handed_over, store_names
-from opwright.codegen.cpp.loops.angles import angles_of
+from opwright.codegen.cpp.loops.angles import angles_of, has_complex_angles
 from opwright.codegen.cpp.loops.blends import is_mask, with_blends, with_choices
 from opwright.codegen.cpp.loops.divisors import with_divisors
 from opwright.codegen.cpp.loops.lanes import lanes_function
@@ -19,6 +19,7 @@ from opwright.codegen.cpp.loops.stages import Stage, given_back, in_stages, stag
 from opwright.codegen.cpp.loops.work import quick_stores
 from opwright.codegen.cpp.size import spell_size
 from opwright.ir.contents import needed, reducing_stores
+from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Apply, Expression, Load, children
 from opwright.ir.expressions.integer import ONE, symbols_of
 from opwright.ir.phases import schedule
@@ -155,8 +156,10 @@ def _assigned(lets: Sequence[Let], elements: Mapping[str, str]) -> list[str]:
 def _written(kernel: Kernel, elements: Mapping[str, str], values: Sequence[Expression]) -> list[str]:
     """The lines that store values at a point."""
     written = []
+    whole = has_complex_angles(kernel)
     for name, store, value in zip(store_names(kernel), kernel.stores, values, strict=True):
-        step = "{} = {};" if store.reduction is None else column_reducer(store.reduction, value.dtype).step
+        step = "store_whole({}, {});" if whole and value.dtype is DType.COMPLEX64 else "{} = {};"
+        step = step if store.reduction is None else column_reducer(store.reduction, value.dtype).step
         written.append(step.format(elements[name], spell_value(value)))
     return written
 
