@@ -13,8 +13,9 @@ import pytest
 from tests.keeping_compiler import keeping_compiler
 from tests.quick_compiler import OPTIMIZING_NOTHING, use_quick_compiler
 from tests.quiet_settings import quiet_settings
-from tests.suite import backwards, frozen, loggers, part
+from tests.suite import backwards, frozen, loggers, part, warm_python
 from tests.suite.built_together import one_file_each_way
+from tests.suite.forks.plugin import Forks
 from tests.suite.hangs import Hangs
 from tests.suite.hot_path_ahead import hot_path_built_ahead
 from tests.suite.kept_libraries import cache_of_a_run, folder_of
@@ -40,6 +41,7 @@ def pytest_addoption(parser):
     parser.addoption("--since", metavar="REVISION", help="run the tests that what changed since then can reach")
     parser.addoption("--part", metavar="I/N", default="", help="run one of N parts of the tests, such as 2/5")
     parser.addini("hang_limit", "the seconds after which a process ends whose test hangs; none if 0", default="0")
+    parser.addoption("--forks", metavar="N", type=int, default=0, help="run the tests in N forks of this process")
     parser.addoption("--backwards", action="store_true", help="run the last test first, to find those that need others")
 
 
@@ -48,15 +50,18 @@ def pytest_configure(config):
     hangs = Hangs(float(config.getini("hang_limit")))
     for plugin in (backwards, frozen, loggers, part, _time_limit, hangs, Rehearsal(folder_of(config))):
         config.pluginmanager.register(plugin)
-    workers = getattr(config.option, "numprocesses", None)
+    if forks := config.getoption("--forks"):
+        config.pluginmanager.register(Forks(forks))
+    workers = forks or getattr(config.option, "numprocesses", None)
     if config.getoption("--record-sweeps"):
         if _WORKER in os.environ or workers:
-            raise pytest.UsageError("sweeps are recorded in one process: leave out -n")
+            raise pytest.UsageError("sweeps are recorded in one process: leave out --forks and -n")
         config.pluginmanager.register(SweepRecord(config.rootpath))
     if config.getoption("--since"):
         config.pluginmanager.register(Since.of(config))
     if _WORKER not in os.environ:
-        config.pluginmanager.register(TakenNames())  # which tests share a worker is chance
+        if not workers:
+            config.pluginmanager.register(TakenNames())  # which tests share a worker is chance
         folder = folder_of(config)
         os.environ["OPWRIGHT_CACHE"] = str(_run.enter_context(cache_of_a_run(folder)))
         use_quick_compiler(folder / "compilers")
@@ -64,6 +69,8 @@ def pytest_configure(config):
         os.environ.setdefault("OPWRIGHT_PATIENCE", "unlimited")
         os.environ.setdefault("OPWRIGHT_TAPE", "now")  # tests ask what users get once it is built
         os.environ.setdefault("OPWRIGHT_STRICT", "1")  # a test that falls back says so, by its marker
+        if forks:
+            warm_python.begin()
         if workers:
             _run.enter_context(hot_path_built_ahead())
 

@@ -27,6 +27,12 @@ def pytest_configure() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Generator[None, object, object]:
     """Freeze all objects before a test that follows many imports, such as the first test after the collection."""
+    freeze_what_is_new()
+    return (yield)
+
+
+def freeze_what_is_new() -> None:
+    """Freeze all objects if many modules were imported since the last time."""
     global _frozen_modules
     if len(sys.modules) > _frozen_modules + _MANY:
         if disabled := sys.modules.get("opwright.tracing.torch_hooks.disabled"):
@@ -34,7 +40,6 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         _frozen_modules = len(sys.modules)
-    return (yield)
 
 
 def pytest_sessionfinish() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -105,3 +106,15 @@ def test_threads_ask_at_once() -> None:
     with ThreadPoolExecutor(8) as threads:
         done = list(threads.map(lambda number: run("-c", f"print({number})").stdout, range(24)))
     assert done == [f"{number}\n" for number in range(24)]
+
+
+def test_forks_ask_at_once() -> None:
+    run("-c", "pass")
+    forks = multiprocessing.get_context("fork")
+    with forks.Pool(4) as processes:
+        done = processes.map(_printed, range(24), chunksize=1)
+    assert done == [f"{number}\n" for number in range(24)]
+
+
+def _printed(number: int) -> str:
+    return run("-c", f"print({number})").stdout

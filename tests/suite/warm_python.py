@@ -4,9 +4,11 @@
     started = start("program.py", "argument", env=...)        as subprocess.Popen
     run("-c", "import torch; ...", having="torch")            for a program that must not find opwright imported
 
-Each test process has three servers, which fork for each program. The first has imported PyTorch; its fork has imported
-opwright, too, and the fork of that also what derivations need. None has derived anything. The program gets its own
-arguments, environment, folder and output. Tests of the imports themselves need a new Python.
+Three servers fork for each program. The first has imported PyTorch; its fork has imported opwright, too, and the fork
+of that also what derivations need. None has derived anything. The program gets its own arguments, environment, folder
+and output. Tests of the imports themselves need a new Python.
+
+All forks of a process that called `begin` share its servers.
 """
 
 from __future__ import annotations
@@ -16,13 +18,13 @@ import atexit
 import functools
 import importlib
 import json
+import multiprocessing
 import os
 import select
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -69,7 +71,7 @@ def start(
 ) -> Started:
     """Start a program: `-c TEXT`, `-m MODULE` or a file, and its arguments; having: what is imported before."""
     environment = dict(os.environ if env is None else env)
-    return _Servers.of_this_process().start(having, command, environment, str(cwd or os.getcwd()))
+    return begin().start(having, command, environment, str(cwd or os.getcwd()))
 
 
 def run(
@@ -97,15 +99,15 @@ class _Servers:
         self._process = subprocess.Popen([sys.executable, "-c", f"{begin}serve_all(*{theirs})"], pass_fds=theirs)
         for _, end in pairs:
             end.close()
-        self._asking = threading.Lock()
+        self._asking = multiprocessing.Lock()
+        self._began_them = os.getpid()
         atexit.register(self._end)
 
-    @staticmethod
-    def of_this_process() -> _Servers:
-        return _servers_of(os.getpid())  # a fork that asked those of its parent would garble what that asks
-
     def _end(self) -> None:
+        if os.getpid() != self._began_them:
+            return
         for ours in self._ours.values():
+            ours.shutdown(socket.SHUT_RDWR)  # forks may have it open, too
             ours.close()
         self._process.wait(timeout=60)
 
@@ -121,7 +123,8 @@ class _Servers:
 
 
 @functools.cache
-def _servers_of(_process: int) -> _Servers:
+def begin() -> _Servers:
+    """Start the servers, unless this process or one that it is a fork of has started them."""
     return _Servers()
 
 
