@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import importlib
-import multiprocessing
 import os
+import pickle
+import subprocess
 import tempfile
 import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+from tests.suite.warm_python import start
+
+_PROGRAM = """
+import pickle, sys
+from tests.sharding.processes import _process
+
+_process(*pickle.loads(bytes.fromhex(sys.argv[1])))
+"""
 
 
 def on_mesh(
@@ -25,22 +35,18 @@ def on_mesh(
         seconds: When all are ended.
         collective_seconds: The time limit of a collective; half of that if it is not given.
     """
-    context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         limit = seconds / 2 if collective_seconds is None else collective_seconds
         given = [(module, function, args, rank, count, folder, limit) for rank in range(count)]
-        processes = [context.Process(target=_process, args=each, daemon=True) for each in given]
-        for process in processes:
-            process.start()
-        end = time.monotonic() + seconds
-        for process in processes:
-            process.join(max(0.0, end - time.monotonic()))
-        faults = [f"process {rank} hung" for rank, process in enumerate(processes) if process.is_alive()]
-        for process in processes:
-            process.kill()
-        for rank in range(count):
+        processes = [start("-c", _PROGRAM, pickle.dumps(each).hex()) for each in given]
+        end, faults = time.monotonic() + seconds, []
+        for rank, process in enumerate(processes):
             told = Path(folder, f"told{rank}")
-            faults += told.read_text().splitlines() if told.exists() else [f"process {rank} told nothing"]
+            try:
+                _, errors = process.communicate(max(0.0, end - time.monotonic()))
+                faults += told.read_text().splitlines() if told.exists() else [f"process {rank} told nothing: {errors}"]
+            except subprocess.TimeoutExpired:
+                faults.append(f"process {rank} hung")
     return faults
 
 
