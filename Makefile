@@ -25,7 +25,7 @@ docs: $(INSTALLED) ## build the site into build/site, and run every piece of cod
 
 test: export PYTHONDONTWRITEBYTECODE =  # the tests start a hundred processes, which would compile every module anew
 test: $(INSTALLED) ## run the tests; with SINCE=main only those that changes since main can affect
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal $(if $(SINCE),--since $(SINCE))
+	$(BIN)/pytest --forks $(WORKERS) $(if $(SINCE),--since $(SINCE))
 
 browser: $(INSTALLED) ## look at the report page in Chromium, which has to be installed with its driver
 	$(BIN)/pytest tests/page/test_browser.py
@@ -41,7 +41,7 @@ nightly: $(INSTALLED) ## run the long tests, then all tests in reverse order
 newest: ## run the tests on the newest PyTorch, in .venv-newest (gigabytes)
 	$(PYTHON) -m venv .venv-newest
 	.venv-newest/bin/python -m pip install --quiet --no-input --upgrade torch -e '.[test]'
-	.venv-newest/bin/pytest -n $(WORKERS) --dist worksteal
+	.venv-newest/bin/pytest --forks $(WORKERS)
 
 lint: $(INSTALLED) ## check style, types and the architecture
 	$(BIN)/ruff check .

@@ -44,7 +44,8 @@ def on_mesh(
             told = Path(folder, f"told{rank}")
             try:
                 _, errors = process.communicate(max(0.0, end - time.monotonic()))
-                faults += told.read_text().splitlines() if told.exists() else [f"process {rank} told nothing: {errors}"]
+                said = f"process {rank} told nothing" + (f": {errors}" if errors else "")
+                faults += told.read_text().splitlines() if told.exists() else [said]
             except subprocess.TimeoutExpired:
                 faults.append(f"process {rank} hung")
     return faults

@@ -3,6 +3,7 @@
 // This is the only part of opwright that is built against PyTorch's C++ headers, because the stable interface has no
 // autograd nodes. It belongs to one version of PyTorch and of Python and holds no mathematics. Without it, everything
 // works, about 10 µs per call slower: binding/serving/ and binding/autograd/node.py do the same in Python.
+#define AT_PER_OPERATOR_HEADERS  // PyTorch's headers then include the operators that they use, not all of them
 #include <pybind11/stl.h>
 
 #include "cut.h"
