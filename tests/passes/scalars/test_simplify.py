@@ -20,6 +20,12 @@ CASES = {
     "a literal of another dtype": (apply("add", X, Cast(Literal(2, DType.INT64), F32)), "x[i0, i1] + 2.0"),
     "adding zero stays: it turns -0 into 0": (apply("add", X, ZERO), "x[i0, i1] + 0.0"),
     "times zero stays: of infinity it is NaN": (apply("multiply", X, ZERO), "x[i0, i1] * 0.0"),
+    "equal to itself": (apply("equal", X, X), "!is_nan(x[i0, i1])"),
+    "unlike itself": (apply("not_equal", X, X), "is_nan(x[i0, i1])"),
+    "at most itself": (apply("less_equal", X, X), "!is_nan(x[i0, i1])"),
+    "less than itself": (apply("less", X, X), "False"),
+    "an integer like itself": (apply("equal", Cast(X, DType.INT64), Cast(X, DType.INT64)), "True"),
+    "equal to another": (apply("equal", X, apply("negate", X)), "x[i0, i1] == -x[i0, i1]"),
     "minus itself stays": (apply("subtract", X, X), "x[i0, i1] - x[i0, i1]"),
 }
 
