@@ -7,7 +7,7 @@ It is a plain text: what fails can be read, cut down and kept as a case.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -17,6 +17,7 @@ from torch.nn import functional
 
 Tensor = torch.Tensor
 Sizes = dict[str, int]
+Tensors = Sequence[Tensor | None]
 
 
 def _reversed(tensor: Tensor) -> tuple[int, ...]:
@@ -283,3 +284,42 @@ def _input(name: str, random: Random, dtype: torch.dtype) -> Input:
     kind = random.choice([dtype, dtype, dtype, torch.int64, torch.bool])
     layout = random.choice(list(LAYOUTS))
     return Input(name, kind, shape, layout, kind is dtype and random.random() < 0.8)
+
+
+def other_sizes(program: RandomProgram, seed: int) -> Sizes:
+    """Sizes that break some of the assumptions of the trace: two that are equal, one that is 1."""
+    random = Random(seed)
+    return {name: random.choice([1, 2, 2, 3, 5]) for name in program.sizes}
+
+
+def runs(program: RandomProgram, sizes: Sizes, seed: int) -> bool:
+    """Whether eager takes such arguments: an index may be out of range."""
+    try:
+        outputs_and_gradients(program.function(), program.arguments(sizes, seed))
+    except (RuntimeError, IndexError, TypeError, ValueError):
+        return False
+    return True
+
+
+def outputs_and_gradients(
+    function: Callable[..., Any], arguments: Sequence[Tensor], *, exactly: bool = False, twice: bool = False
+) -> list[Tensors]:
+    """Run forward and backward, and backward through that; `exactly` in float64."""
+    given = [
+        (a.double() if exactly and a.is_floating_point() else a).detach().requires_grad_(a.requires_grad)
+        for a in arguments
+    ]
+    outputs = function(*given)
+    differentiable = [output for output in outputs if output.requires_grad]
+    generator = torch.Generator().manual_seed(1)
+    cotangents = [torch.randn(o.shape, generator=generator, dtype=torch.float64).to(o) for o in differentiable]
+    wanted = [tensor for tensor in given if tensor.requires_grad]
+    if not differentiable:
+        return [outputs, *[[None] * len(wanted)] * (1 + twice)]
+    gradients = torch.autograd.grad(differentiable, wanted, cotangents, allow_unused=True, create_graph=twice)
+    if not twice:
+        return [outputs, gradients]
+    # A sum of sines: the second derivatives differ from row to row, whatever the gradients are.
+    flowing = [gradient.sin().sum() for gradient in gradients if gradient is not None and gradient.requires_grad]
+    second = torch.autograd.grad(flowing, wanted, allow_unused=True) if flowing else [None] * len(wanted)
+    return [outputs, gradients, second]

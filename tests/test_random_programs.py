@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from random import Random
 from typing import Any
 
 import pytest
@@ -16,42 +15,16 @@ from opwright.checking.accuracy import Comparison
 from opwright.settings import Settings
 from tests.binding.default_dtypes import default_dtype
 from tests.quiet_settings import quiet_settings
-from tests.random_program import RandomProgram, Sizes, random_program
+from tests.random_program import RandomProgram, Sizes, Tensors, other_sizes, outputs_and_gradients, random_program, runs
 from tests.suite.built_together import build_together
 from tests.suite.nights import mostly_at_night
 from tests.suite.places import on_device
 from tests.suite.strides import stride_difference
 
-Tensors = Sequence[torch.Tensor | None]
-
 pytestmark = [  # what torch says of the functions themselves
     pytest.mark.filterwarnings("ignore:Tensor.mT is deprecated on 0-D tensors"),
     pytest.mark.filterwarnings("ignore:var.*degrees of freedom is <= 0"),
 ]
-
-
-def outputs_and_gradients(
-    function: Callable[..., Any], arguments: Sequence[torch.Tensor], *, exactly: bool = False, twice: bool = False
-) -> list[Tensors]:
-    """Run forward and backward, and backward through that; `exactly` in float64."""
-    given = [
-        (a.double() if exactly and a.is_floating_point() else a).detach().requires_grad_(a.requires_grad)
-        for a in arguments
-    ]
-    outputs = function(*given)
-    differentiable = [output for output in outputs if output.requires_grad]
-    generator = torch.Generator().manual_seed(1)
-    cotangents = [torch.randn(o.shape, generator=generator, dtype=torch.float64).to(o) for o in differentiable]
-    wanted = [tensor for tensor in given if tensor.requires_grad]
-    if not differentiable:
-        return [outputs, *[[None] * len(wanted)] * (1 + twice)]
-    gradients = torch.autograd.grad(differentiable, wanted, cotangents, allow_unused=True, create_graph=twice)
-    if not twice:
-        return [outputs, gradients]
-    # A sum of sines: the second derivatives differ from row to row, whatever the gradients are.
-    flowing = [gradient.sin().sum() for gradient in gradients if gradient is not None and gradient.requires_grad]
-    second = torch.autograd.grad(flowing, wanted, allow_unused=True) if flowing else [None] * len(wanted)
-    return [outputs, gradients, second]
 
 
 def assert_agrees(
@@ -111,21 +84,6 @@ def in_float64(run: Callable[[], list[Tensors]]) -> list[Tensors]:
     """Run with numbers that promote to float64."""
     with default_dtype(torch.float64):
         return run()
-
-
-def other_sizes(program: RandomProgram, seed: int) -> Sizes:
-    """Sizes that break some of the assumptions of the trace: two that are equal, one that is 1."""
-    random = Random(seed)
-    return {name: random.choice([1, 2, 2, 3, 5]) for name in program.sizes}
-
-
-def runs(program: RandomProgram, sizes: Sizes, seed: int) -> bool:
-    """Whether eager takes such arguments: an index may be out of range."""
-    try:
-        outputs_and_gradients(program.function(), program.arguments(sizes, seed))
-    except (RuntimeError, IndexError, TypeError, ValueError):
-        return False
-    return True
 
 
 def of_seed(seed: int, *, wide: bool) -> RandomProgram:
