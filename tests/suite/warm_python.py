@@ -144,7 +144,8 @@ def _receive(given: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
 
 
 def serve_all(*descriptors: int) -> None:
-    """Import and serve; a fork imports more, and serves those who want that."""
+    """Import and serve; a fork imports more, and serves those who want that. They end with the tests."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     for imported, descriptor in zip(_IMPORTED, descriptors, strict=True):
         _import(imported)
         following = descriptors[descriptors.index(descriptor) + 1 :]
