@@ -50,9 +50,12 @@ def pytest_configure(config):
     hangs = Hangs(float(config.getini("hang_limit")))
     for plugin in (backwards, frozen, loggers, part, _time_limit, hangs, Rehearsal(folder_of(config))):
         config.pluginmanager.register(plugin)
+    processes = getattr(config.option, "numprocesses", None)  # of pytest-xdist
     if forks := config.getoption("--forks"):
+        if forks < 0 or processes:
+            raise pytest.UsageError("--forks takes a number of workers, and not beside -n")
         config.pluginmanager.register(Forks(forks))
-    workers = forks or getattr(config.option, "numprocesses", None)
+    workers = forks or processes
     if config.getoption("--record-sweeps"):
         if _WORKER in os.environ or workers:
             raise pytest.UsageError("sweeps are recorded in one process: leave out --forks and -n")

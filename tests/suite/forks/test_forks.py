@@ -77,6 +77,10 @@ def test_that_dies():
     os._exit(3)
 
 
+def test_that_leaves():
+    os._exit(0)
+
+
 @pytest.fixture
 def broken():
     raise KeyError("in a fixture")
@@ -114,14 +118,15 @@ def test_each_test_runs_once_and_is_reported(tmp_path: Path) -> None:
     done, notes = ran(tmp_path, "-rA")
     names = [note.split()[0] for note in notes]
     counted = collections.Counter(name for name in names if name.startswith("test_"))
-    assert len(counted) == 26
+    assert len(counted) == 27
     assert set(counted.values()) == {1}
     assert done.returncode == pytest.ExitCode.TESTS_FAILED
-    assert re.search("2 failed, 21 passed, 1 skipped, 1 xfailed, 1 error in", done.stdout), done.stdout
+    assert re.search("3 failed, 21 passed, 1 skipped, 1 xfailed, 1 error in", done.stdout), done.stdout
     for said in (
         "AssertionError: assert 'one' == 'other'",
         "said before",
         "ended with exit code 3 while it ran test_planted.py::test_that_dies",
+        "ended with exit code 0 while it ran test_planted.py::test_that_leaves",
         "KeyError: 'in a fixture'",
         "for a reason",
     ):
@@ -154,7 +159,7 @@ def test_it_stops_after_a_failure_if_it_is_to(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "tests", "code", "said"),
     [
-        (("--collect-only", "-q"), _TESTS, pytest.ExitCode.OK, "26 tests collected"),
+        (("--collect-only", "-q"), _TESTS, pytest.ExitCode.OK, "27 tests collected"),
         ((), "import nothing_of_this_name", pytest.ExitCode.INTERRUPTED, "nothing_of_this_name"),
         ((), "", pytest.ExitCode.NO_TESTS_COLLECTED, "no tests ran"),
     ],

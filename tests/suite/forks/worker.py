@@ -67,14 +67,14 @@ class Worker:
         return True
 
     def has_failed(self) -> bool:
-        """Wait for the end of the process; if it is a failure, it is one of the test that ran."""
+        """Wait for the end of the process; unless that comes after all tests and with code 0, the one that ran failed."""
         self._process.join()
         code = self._process.exitcode
-        if code == 0:
+        if code == 0 and self._running is None:
             return False
         said = f"worker {self.number} ended with exit code {code}"
         if self._running is None:
-            raise RuntimeError(f"{said} before its first test")
+            raise RuntimeError(f"{said} while it ran no test")
         item = self._session.items[self._running]
         said = f"{said} while it ran {item.nodeid}"
         self._tell(pytest.TestReport(item.nodeid, item.location, {}, "failed", said, "call"))
@@ -101,7 +101,8 @@ class _Reporting:
         self._config, self._connection = config, connection
         self._now: tuple[int | None, int | None] = None, None
 
-    def begin(self, test: int, following: int | None) -> None:
+    def begin(self, test: int | None, following: int | None) -> None:
+        """Tell which test begins; None at the end."""
         self._now = test, following
         self._connection.send((self._now, None))
 
@@ -124,6 +125,7 @@ def _run(
             item, after = session.items[test], None if following is None else session.items[following]
             reporting.begin(test, following)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        reporting.begin(None, None)
     except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
 
