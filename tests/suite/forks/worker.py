@@ -67,7 +67,7 @@ class Worker:
         return True
 
     def has_failed(self) -> bool:
-        """Wait for the end of the process; unless that comes after all tests and with code 0, the one that ran failed."""
+        """Wait for the end of the process; unless it ends with code 0 after all tests, the one that ran has failed."""
         self._process.join()
         code = self._process.exitcode
         if code == 0 and self._running is None:
