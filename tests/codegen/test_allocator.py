@@ -8,6 +8,7 @@ from opwright.codegen.allocator import allocate
 from opwright.codegen.cpp.names import CPP
 from opwright.codegen.placeholders import columns, plain
 from opwright.codegen.python.names import PYTHON
+from opwright.errors import InternalError
 
 # Draft → text.
 CASES = {
@@ -19,7 +20,7 @@ CASES = {
     "float ᐊ_xᐅ = ᐊxᐅ;": "float x_1 = x;",
     "float ᐊsizeᐅ = x.size(0);  // the size of ᐊendᐅ": "float size = x.size(0);  // the size of end",
     '#include "h"\nfloat ᐊhᐅ = call("name(Tensor ᐊnameᐅ)");': '#include "h"\nfloat h = call("name(Tensor name)");',
-    "static void main_ᐊrowᐅ_row(Size row);": "static void main_row_row(Size row);",
+    "static void ᐊmain_rowᐅ_row(Size row);": "static void main_row_row(Size row);",
     "float ᐊβᐅ = 1e-05f * ᐊeᐅ;": "float beta = 1e-05f * e;",
 }
 
@@ -32,6 +33,11 @@ def test_names_in_cpp(draft: str) -> None:
 def test_all_drafts_of_a_scope_count() -> None:
     names = allocate(["struct ᐊkᐅ_arguments {", "Size k_arguments = ᐊyᐅ;"], CPP)
     assert names.spell("ᐊkᐅ_arguments, ᐊyᐅ") == "k_arguments_1, y"
+
+
+def test_a_placeholder_inside_a_word_is_refused() -> None:
+    with pytest.raises(InternalError, match="main_"):
+        allocate(["static void main_ᐊrowᐅ();"], CPP)
 
 
 PYTHON_CASES = {

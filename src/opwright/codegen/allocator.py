@@ -12,9 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from opwright.codegen.placeholders import PLACEHOLDER, placeholder, plain
+from opwright.errors import InternalError
 from opwright.ir.names.fresh import fresh
 
-_WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")  # a word after a dot is a member
+_WORD = re.compile(r"(?<![\w.])[^\W\d]\w*", re.ASCII)  # a word after a dot is a member
+_A_PLACEHOLDER = "_a_placeholder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,5 +71,8 @@ def allocate(drafts: Sequence[str], language: Language) -> Names:
 
 
 def _words(draft: str, language: Language) -> set[str]:
-    """The words that are not placeholders."""
-    return {word for word in _WORD.findall(language.ignored.sub(" ", draft)) if not PLACEHOLDER.fullmatch(word)}
+    """The words that are not placeholders; those that an emitter writes are ASCII."""
+    found = set(_WORD.findall(PLACEHOLDER.sub(_A_PLACEHOLDER, language.ignored.sub(" ", draft))))
+    if longer := [word for word in found if word.endswith(_A_PLACEHOLDER) and word != _A_PLACEHOLDER]:
+        raise InternalError(f"a draft has placeholders inside words: {longer}")
+    return found

@@ -1,8 +1,8 @@
 """Placeholders for the names of a Program in unfinished text.
 
 An emitter writes a draft in which every name of the Program is a placeholder, `ᐊxᐅ`, and so is every word derived from
-one, such as `ᐊxᐅ_sizes`: these words never conflict with each other or with the emitter's own words. When all text of a
-scope is written, its allocator (allocator.py) gives each placeholder a name.
+one, `ᐊxᐅ_sizes` or `ᐊgrad_xᐅ`: these words never conflict with each other or with the emitter's own words. When all
+text of a scope is written, its allocator (allocator.py) gives each placeholder a name.
 """
 
 from __future__ import annotations
@@ -17,13 +17,20 @@ from opwright.ir.program import Program
 
 # Letters, so that a placeholder is an identifier of Python; names in sources are ASCII (ir/names/identifiers.py).
 _OPENING, _CLOSING = "ᐊ", "ᐅ"
-PLACEHOLDER = re.compile(rf"\w*{_OPENING}\w*")
+# All begin with the mark: to look for words with a mark inside would take thirty times as long.
+PLACEHOLDER = re.compile(rf"{_OPENING}\w*")
 _MARKS = str.maketrans("", "", _OPENING + _CLOSING)
 
 
 def placeholder(name: str) -> str:
     """The placeholder for a name of a Program."""
     return f"{_OPENING}{name}{_CLOSING}"
+
+
+def prefixed(prefix: str, name: str) -> str:
+    """The word that is derived from a name, or from a placeholder, by a prefix."""
+    opening = _OPENING if name.startswith(_OPENING) else ""
+    return f"{opening}{prefix}{name.removeprefix(opening)}"
 
 
 def plain(text: str) -> str:

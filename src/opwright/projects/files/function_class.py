@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from torch.autograd.function import BackwardCFunction
 
 from opwright.codegen.allocator import allocate
-from opwright.codegen.placeholders import columns, placeholder
+from opwright.codegen.placeholders import columns, placeholder, prefixed
 from opwright.codegen.python.names import PYTHON
 from opwright.projects.files.parameters import Parameters, class_stem
 from opwright.projects.files.wrapped import wrapped
@@ -176,13 +176,13 @@ class _FunctionClass:
         plan = self.form.derivation.plan
         kept_outputs = [self.outputs[position] for position in plan.saved.outputs]
         saved = [*self.kept, *kept_outputs, *self.intermediates]
-        cotangents = [f"grad_{name}" for name in self.outputs]
+        cotangents = [prefixed("grad_", name) for name in self.outputs]
         arriving = [cotangents[position] for position in plan.tangents]
         read = [self._backward_operand(self.parameters.names[position]) for position in plan.saved.arguments]
         sizes = [self._size(position, dimension) for position, dimension in plan.saved.sizes]
         operands = ", ".join([*read, *kept_outputs, *self.intermediates, *arriving, *sizes])
-        gradients = [f"grad_{name}" for name in self.differentiable]
-        returned = ", ".join(f"grad_{name}" if name in self.differentiable else "None" for name in self.inputs)
+        gradients = [prefixed("grad_", name) for name in self.differentiable]
+        returned = ", ".join(prefixed("grad_", name) if name in self.differentiable else "None" for name in self.inputs)
         as_given = returned == ", ".join(gradients) and len(gradients) > 1
         call = f"torch.ops.{self.name}.backward{self.form.suffix}({operands})"
         body = [f"{_unpacked(saved)} = ctx.saved_tensors"] if saved else []

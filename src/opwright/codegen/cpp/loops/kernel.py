@@ -34,52 +34,111 @@ _TRANSCENDENTAL_COST = 8
 _GRAIN_OF_ROWS = 8192
 
 
-def emit_functions(
-    kernel: Kernel, name: str, formulas: Sequence[str], iotas: Set[str], shared: SharedFunctions
-) -> list[str]:
-    """The arithmetic of a kernel: the functions under its name come last, in one text.
+class KernelEmitter:
+    """Writes one kernel: its functions, and the lines of the launcher that run it.
 
     Args:
         kernel: A fused kernel whose loads are all bound to names.
-        name: The name of the row function, and the prefix of the other names.
-        formulas: Comment lines to put above it.
         iotas: Buffers that are iotas.
-        shared: The functions of the source.
     """
-    kernel = with_narrow_functions(kernel)
-    before, parts = [], []
-    if _has_elements_of_parts(kernel, iotas):
-        kernel = with_choices(kernel)
-    if kernel.row_axes == 0:
-        *before, function = _point_functions(kernel, name, formulas, iotas, shared)
-        parts.append(function)
-    else:
-        in_pieces = _is_reduced_in_pieces(kernel)
-        shown = with_divisors(with_blends(kernel))
-        shown = in_stages(shown) if in_pieces else shown
-        quick = quick_stores(kernel)
-        settled = is_settled(kernel)
-        rows = RowEmitter(shown, iotas, quick, in_pieces=in_pieces, by_angles=True, settled=settled)
-        write = rows.reduce_functions if in_pieces else rows.whole_row_function
-        parts.append(write(name, formulas))
-        if kernel.short_rows:
-            parts.append(lanes_function(RowEmitter(kernel, iotas, quick, in_pieces=in_pieces), f"{name}_lanes"))
-    if reducing_stores(kernel):
-        parts.append(column_functions(kernel, name))
-    return [*before, "\n\n".join(parts)]
+
+    def __init__(self, kernel: Kernel, iotas: Set[str]) -> None:
+        self.kernel = kernel = with_narrow_functions(kernel)
+        self.accesses = accesses_of(kernel, iotas)
+        self.in_pieces = _is_reduced_in_pieces(kernel)
+        self.quick = quick_stores(kernel)
+        self._rows = self._emitter_of_rows(kernel) if kernel.row_axes else None
+
+    def functions(self, name: str, formulas: Sequence[str], shared: SharedFunctions) -> list[str]:
+        """The arithmetic of the kernel: the functions under its name come last, in one text.
+
+        Args:
+            name: The name of the row function, and the prefix of the other names.
+            formulas: Comment lines to put above it.
+            shared: The functions of the source.
+        """
+        kernel, before, parts = self.kernel, list[str](), list[str]()
+        if any(map(_has_elements_of_parts, self.accesses)):
+            kernel = with_choices(kernel)
+        if self._rows is None:
+            *before, function = _point_functions(kernel, self.accesses, name, formulas, shared)
+            parts.append(function)
+        else:
+            shown = with_divisors(with_blends(kernel))
+            shown = in_stages(shown) if self.in_pieces else shown
+            rows = self._emitter_of_rows(shown, by_angles=True, settled=is_settled(kernel))
+            write = rows.reduce_functions if self.in_pieces else rows.whole_row_function
+            parts.append(write(name, formulas))
+            if kernel.short_rows:
+                plain = self._rows if kernel is self.kernel else self._emitter_of_rows(kernel)
+                parts.append(lanes_function(plain, f"{name}_lanes"))
+        if reducing_stores(kernel):
+            parts.append(column_functions(kernel, name))
+        return [*before, "\n\n".join(parts)]
+
+    def _emitter_of_rows(self, kernel: Kernel, *, by_angles: bool = False, settled: bool = False) -> RowEmitter:
+        """For this kernel or a rewritten one, which loads and stores the same: the launcher hands that over."""
+        return RowEmitter(
+            kernel, self.accesses, self.quick, in_pieces=self.in_pieces, by_angles=by_angles, settled=settled
+        )
+
+    def launch(self, function: str, numbers: Set[str]) -> list[str]:
+        """The lines of the launcher that run the kernel.
+
+        Args:
+            function: The name of its row function.
+            numbers: Buffers that are variables.
+        """
+        kernel, in_pieces = self.kernel, self.in_pieces
+        axes = _axes_handed_over(kernel)
+        accesses = self._rows.accesses if self._rows else handed_over(self.accesses)
+        by_walks = {store_names(kernel)[k] for k in self.quick} if in_pieces or not kernel.row_axes else set()
+        extents = ", ".join([*["1"] * (axes - len(kernel.axes)), *(spell_size(axis.extent) for axis in kernel.axes)])
+        operands = [access for access in accesses if access.accumulated is None]
+        results = [access for access in accesses if access.accumulated is not None]
+        lines = ["{", f"  const Size extents[] = {{{extents}}};"]
+        places = {access.name: position for position, access in enumerate(operands) if access.extent is not None}
+        if operands:
+            kind = f"Operand<{axes}, true>" if places else f"Operand<{axes}>"
+            lines.append(f"  const {kind} operands[] = {{")
+            lines += [f"      {_operand(access, axes, numbers, places, by_walks)}," for access in operands]
+            lines.append("  };")
+        if results:
+            kept_as = ", ".join(f"sizeof({access.accumulated})" for access in results)
+            lines.append(f"  const Size kept[] = {{{kept_as}}};")
+            lines.append(f"  const Operand<{axes}> results[] = {{")
+            lines += [f"      {_operand(access, axes, numbers, {})}," for access in results]
+            lines.append("  };")
+            lanes = f", {function}_lanes" if kernel.short_rows else ", nullptr" if is_settled(kernel) else ""
+            settle = f", {function}_settle" if is_settled(kernel) else ""
+            functions = f"{{{function}_start, {function}_combine, {function}_end{lanes}{settle}}}"
+            geometry = f"{_axes_before_reduction(kernel)}, {kernel.row_axes}"
+            given = "extents, operands" if operands else "extents"
+            arguments = f"{given}, kept, results, {geometry}, {grain(kernel)}, {function}, {functions}"
+            lines.append(f"  reduce_columns({arguments});")
+        elif kernel.row_axes == 0:
+            lines.append(f"  for_each_row(extents, operands, {grain(kernel)}, {function});")
+        else:
+            given = f"extents, operands, {kernel.row_axes}, {grain(kernel)}"
+            called = f"for_each_whole_row({given}, {function})"
+            if in_pieces:
+                called = f"reduce_rows<{function}_reductions, {function}, {function}_end>({given})"
+            if kernel.short_rows:
+                lines.append(f"  if (!in_lanes({given}, {function}_lanes))")
+            lines.append(f"  {'  ' if kernel.short_rows else ''}{called};")
+        return [*lines, "}"]
 
 
-def _has_elements_of_parts(kernel: Kernel, iotas: Set[str]) -> bool:
+def _has_elements_of_parts(access: Access) -> bool:
     """Whether neighbours in memory are parts of one element, which GCC reads as groups (0056)."""
-    return any(len(access.parts) > 1 or access.dtype.is_complex for access in accesses_of(kernel, iotas))
+    return len(access.parts) > 1 or access.dtype.is_complex
 
 
 def _point_functions(
-    kernel: Kernel, name: str, formulas: Sequence[str], iotas: Set[str], shared: SharedFunctions
+    kernel: Kernel, found: Sequence[Access], name: str, formulas: Sequence[str], shared: SharedFunctions
 ) -> list[str]:
     """A function over one row of a kernel with independent points, after those for pieces of a long body."""
     kernel = with_divisors(kernel)
-    found = accesses_of(kernel, iotas)
     accesses = handed_over(found)
     comments = [f"// {formula}" for formula in formulas]
     pointers = [line for position, access in enumerate(accesses) for line in access.pointer(position)]
@@ -171,59 +230,6 @@ def _loop(begin: str, end: str, body: Sequence[str], indent: str) -> list[str]:
 
 def _kind(let: Let) -> str:
     return CPP_TYPES[let.value.dtype]
-
-
-def emit_launch(kernel: Kernel, function: str, numbers: Set[str], iotas: Set[str]) -> list[str]:
-    """The lines of the launcher that run a kernel.
-
-    Args:
-        kernel: The kernel.
-        function: The name of its row function.
-        numbers: Buffers that are variables.
-        iotas: Buffers that are iotas.
-    """
-    kernel = with_narrow_functions(kernel)
-    axes = _axes_handed_over(kernel)
-    in_pieces = _is_reduced_in_pieces(kernel)
-    accesses = handed_over(accesses_of(kernel, iotas))
-    quick = quick_stores(kernel)
-    if kernel.row_axes:
-        accesses = RowEmitter(kernel, iotas, quick, in_pieces=in_pieces).accesses
-    by_walks = {store_names(kernel)[k] for k in quick} if in_pieces or not kernel.row_axes else set()
-    extents = ", ".join([*["1"] * (axes - len(kernel.axes)), *(spell_size(axis.extent) for axis in kernel.axes)])
-    operands = [access for access in accesses if access.accumulated is None]
-    results = [access for access in accesses if access.accumulated is not None]
-    lines = ["{", f"  const Size extents[] = {{{extents}}};"]
-    places = {access.name: position for position, access in enumerate(operands) if access.extent is not None}
-    if operands:
-        kind = f"Operand<{axes}, true>" if places else f"Operand<{axes}>"
-        lines.append(f"  const {kind} operands[] = {{")
-        lines += [f"      {_operand(access, axes, numbers, places, by_walks)}," for access in operands]
-        lines.append("  };")
-    if results:
-        kept_as = ", ".join(f"sizeof({access.accumulated})" for access in results)
-        lines.append(f"  const Size kept[] = {{{kept_as}}};")
-        lines.append(f"  const Operand<{axes}> results[] = {{")
-        lines += [f"      {_operand(access, axes, numbers, {})}," for access in results]
-        lines.append("  };")
-        lanes = f", {function}_lanes" if kernel.short_rows else ", nullptr" if is_settled(kernel) else ""
-        settle = f", {function}_settle" if is_settled(kernel) else ""
-        functions = f"{{{function}_start, {function}_combine, {function}_end{lanes}{settle}}}"
-        geometry = f"{_axes_before_reduction(kernel)}, {kernel.row_axes}"
-        given = "extents, operands" if operands else "extents"
-        arguments = f"{given}, kept, results, {geometry}, {grain(kernel)}, {function}, {functions}"
-        lines.append(f"  reduce_columns({arguments});")
-    elif kernel.row_axes == 0:
-        lines.append(f"  for_each_row(extents, operands, {grain(kernel)}, {function});")
-    else:
-        given = f"extents, operands, {kernel.row_axes}, {grain(kernel)}"
-        called = f"for_each_whole_row({given}, {function})"
-        if in_pieces:
-            called = f"reduce_rows<{function}_reductions, {function}, {function}_end>({given})"
-        if kernel.short_rows:
-            lines.append(f"  if (!in_lanes({given}, {function}_lanes))")
-        lines.append(f"  {'  ' if kernel.short_rows else ''}{called};")
-    return [*lines, "}"]
 
 
 def _axes_handed_over(kernel: Kernel) -> int:

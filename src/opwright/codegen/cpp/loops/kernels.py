@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
 
 from opwright.codegen.cpp.dying import memory_of_the_dying
-from opwright.codegen.cpp.loops.kernel import emit_functions, emit_launch
+from opwright.codegen.cpp.loops.kernel import KernelEmitter
 from opwright.codegen.cpp.loops.shared_functions import SharedFunctions
+from opwright.codegen.placeholders import prefixed
 from opwright.ir import program as ir
 
 
@@ -32,18 +33,19 @@ class CppKernels:
         self.shared = shared
         self.replaced = replaced
         self.names: dict[int, str] = {}
+        self.emitters: dict[int, KernelEmitter] = {}
         self.numbers: Set[str] = set()
-        self.iotas: Set[str] = set()
 
     def definitions(self, program: ir.Program) -> Sequence[str]:
         """The functions of its kernels."""
         self.names = {key: f"{name}_row" for key, name in kernel_names(program).items()}
-        self.numbers, self.iotas = numbers_of(program), iotas_of(program)
+        self.numbers, iotas = numbers_of(program), iotas_of(program)
         kernels = [step for step in program.steps if isinstance(step, ir.Kernel)]
+        self.emitters = {id(kernel): KernelEmitter(kernel, iotas) for kernel in kernels}
         new = []
         for kernel, remark in zip(kernels, self.remarks, strict=True):
             name = self.names[id(kernel)]
-            *parts, functions = emit_functions(kernel, name, remark, self.iotas, self.shared)
+            *parts, functions = self.emitters[id(kernel)].functions(name, remark, self.shared)
             self.names[id(kernel)] = self.shared.name_of(functions, name)
             new += parts
             if self.names[id(kernel)] == name:
@@ -52,7 +54,7 @@ class CppKernels:
 
     def launch(self, kernel: ir.Kernel) -> Sequence[str]:
         """The lines of the launcher that run a kernel."""
-        return emit_launch(kernel, self.names[id(kernel)], self.numbers, self.iotas)
+        return self.emitters[id(kernel)].launch(self.names[id(kernel)], self.numbers)
 
     def entering(self) -> Sequence[str]:
         """No lines: a call needs nothing before it."""
@@ -66,7 +68,7 @@ class CppKernels:
 def kernel_names(program: ir.Program) -> dict[int, str]:
     """The names of a Program's kernels in a source, by identity."""
     kernels = [step for step in program.steps if isinstance(step, ir.Kernel)]
-    return {id(k): program.name if len(kernels) == 1 else f"{program.name}_{k.name}" for k in kernels}
+    return {id(k): program.name if len(kernels) == 1 else prefixed(f"{program.name}_", k.name) for k in kernels}
 
 
 def numbers_of(program: ir.Program) -> set[str]:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from opwright.codegen.cpp.expression import CPP, CPP_TYPES, Dialect, is_costly, is_transcendental, spell_value
 from opwright.codegen.cpp.loops.access import (
     Access,
-    accesses_of,
     handed_over,
     scratch_of,
     store_names,
@@ -30,6 +29,14 @@ from opwright.ir.rows import varying_locals
 class RowEmitter:
     """Writes the functions of one kernel with rows.
 
+    Args:
+        kernel: The kernel.
+        found: What it loads and stores.
+        quick: The positions of its stores that are computed in less time than memory takes.
+        in_pieces: Whether rows are cut into pieces.
+        by_angles: Whether to write two functions, for rows of small angles and for others.
+        settled: Whether accumulators are float for a few rows.
+
     Attributes:
         schedule: Its passes.
         names: Of its stores, by identity.
@@ -41,7 +48,7 @@ class RowEmitter:
     def __init__(
         self,
         kernel: Kernel,
-        iotas: Set[str],
+        found: Sequence[Access],
         quick: Set[int],
         *,
         in_pieces: bool,
@@ -53,7 +60,6 @@ class RowEmitter:
         self.schedule: Schedule = schedule(kernel)
         self.varying = varying_locals(kernel)
         self.kept = kept_between_passes(kernel, self.schedule, self.varying, is_costly)
-        found = accesses_of(kernel, iotas)
         self.names = {id(store): name for store, name in zip(kernel.stores, store_names(kernel), strict=True)}
         self._elements = {part: access.element(part) for access in found for part in access.parts}
         truths = [a for a in found if a.is_read_as_bytes and len(a.parts) == 1 and not in_pieces]
