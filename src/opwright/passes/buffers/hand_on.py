@@ -9,7 +9,7 @@ from opwright.ir.contents import count_reads, kernels
 from opwright.ir.expressions.integer import symbol
 from opwright.ir.program import Kernel, Program, buffers_of, view_axes
 from opwright.ir.relations.equal_sizes import EqualSizes
-from opwright.passes.buffers.memory import Producers
+from opwright.passes.buffers.memory import views_of
 from opwright.passes.buffers.return_views import copied
 
 
@@ -19,7 +19,7 @@ def hand_on(program: Program, cotangents: Set[str]) -> Program:
     Before: kernel grad_x[i0] = grad_output[i0]     (output grad_x)
     After:                                          (output grad_output)
     """
-    views, buffers, reads = Producers.of(program).views, buffers_of(program), count_reads(program)
+    views, buffers, reads = views_of(program), buffers_of(program), count_reads(program)
     equal = EqualSizes(program.guards)
     handed: dict[str, str] = {}
     for kernel in kernels(program):

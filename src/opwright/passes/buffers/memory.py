@@ -56,8 +56,23 @@ def flat(digits: Sequence[Integer], sizes: Sequence[Integer]) -> Integer:
     return index
 
 
-def find_in_memory(program: ir.Program) -> set[str]:
-    """Buffers that must be in memory: outputs, operands of calls and checks, and those that several kernels store."""
+def plain_kernels(program: ir.Program) -> dict[str, ir.Kernel]:
+    """The plain kernels of a Program, by the name of their buffer."""
+    return {s.targets[0].name: s for s in program.steps if isinstance(s, ir.Kernel) and is_plain(s)}
+
+
+def views_of(program: ir.Program) -> dict[str, ir.View]:
+    """The views of a Program, by the name of their target."""
+    return {step.target.name: step for step in program.steps if isinstance(step, ir.View)}
+
+
+def find_in_memory(program: ir.Program, plain: Mapping[str, ir.Kernel]) -> set[str]:
+    """Buffers that must be in memory: outputs, operands of calls and checks, and those that several kernels store.
+
+    Args:
+        program: The Program.
+        plain: Its plain kernels, by the name of their buffer.
+    """
     found = {buffer.name for buffer in program.inputs} | set(program.outputs)
     for step in program.steps:
         match step:
@@ -68,7 +83,7 @@ def find_in_memory(program: ir.Program) -> set[str]:
                 found.add(target.name)
             case ir.Check(buffer):
                 found.add(buffer)
-            case ir.Kernel(stores=stores) if not is_plain(step):
+            case ir.Kernel(stores=stores) if not _is_among(step, plain):
                 found.update(store.buffer for store in stores)
             case _:
                 pass
@@ -76,6 +91,10 @@ def find_in_memory(program: ir.Program) -> set[str]:
         if isinstance(step, ir.View) and step.target.name in found:
             found.add(step.source)
     return found
+
+
+def _is_among(kernel: ir.Kernel, plain: Mapping[str, ir.Kernel]) -> bool:
+    return any(plain.get(target.name) is kernel for target in kernel.targets)
 
 
 def through(view: ir.View, indices: Indices, load: Load) -> Load:
@@ -101,15 +120,12 @@ class Producers:
     @classmethod
     def of(cls, program: ir.Program) -> Producers:
         """Collect them."""
-        return cls(
-            views={step.target.name: step for step in program.steps if isinstance(step, ir.View)},
-            kernels={s.targets[0].name: s for s in program.steps if isinstance(s, ir.Kernel) and is_plain(s)},
-            in_memory=find_in_memory(program),
-        )
+        plain = plain_kernels(program)
+        return cls(views_of(program), plain, find_in_memory(program, plain))
 
     def is_placed(self, kernel: ir.Kernel) -> bool:
-        """Whether a kernel stays separate, instead of being inlined in those that read its buffer."""
-        return not is_plain(kernel) or kernel.targets[0].name in self.in_memory
+        """Whether a kernel of the Program stays separate, instead of being inlined in those that read its buffer."""
+        return not _is_among(kernel, self.kernels) or kernel.targets[0].name in self.in_memory
 
     def behind(self, kernel: ir.Kernel) -> set[ElementAt]:
         """Everything that a kernel's values depend on: its loads, and what those are computed from."""

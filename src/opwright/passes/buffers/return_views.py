@@ -10,7 +10,7 @@ from opwright.ir.contents import count_reads
 from opwright.ir.expressions.expression import Load
 from opwright.ir.expressions.integer import ONE, ZERO, Integer, product, substitute, symbol, symbols_of
 from opwright.ir.program import Call, Kernel, Program, Step, TensorOperand, View, buffers_of, view_axes
-from opwright.passes.buffers.memory import Producers, flat, is_plain, through
+from opwright.passes.buffers.memory import flat, is_plain, through, views_of
 
 
 def return_views(program: Program) -> Program:
@@ -22,7 +22,7 @@ def return_views(program: Program) -> Program:
     Elements stay in their order, or get that which the output shall have, as they mostly lie so: if not, the launcher
     copies them. The memory of one result becomes that of one output.
     """
-    views, buffers, reads = Producers.of(program).views, buffers_of(program), count_reads(program)
+    views, buffers, reads = views_of(program), buffers_of(program), count_reads(program)
     makers = _makers(program)
     taken = {makers.get(name) for name in program.outputs}
     steps: list[Step] = []

@@ -54,7 +54,8 @@ def stored_instead(program: ir.Program, producers: Producers, times: Mapping[str
     for step in program.steps:
         if not isinstance(step, ir.Kernel):
             continue
-        for source in _sources(step, producers):
+        sources = _sources(step, producers)
+        for source in sources:
             computed = behind.get(source, frozenset()).intersection(costs).difference(stored)
             if _is_table(source, step, shapes) and sum(costs[each] for each in computed) >= _OF_A_FUNCTION:
                 stored.add(source)
@@ -62,7 +63,7 @@ def stored_instead(program: ir.Program, producers: Producers, times: Mapping[str
         if producers.is_placed(step):
             continue
         name, found = step.targets[0].name, set[str]()
-        for source in _sources(step, producers):
+        for source in sources:
             found |= behind.get(source, frozenset((source,)))
         costs[name] = sum(work(statement.value) for statement in step.stores)
         behind[name] = frozenset({name, *found})
@@ -79,17 +80,18 @@ def _is_table(name: str, reader: ir.Kernel, shapes: Mapping[str, Counter[Integer
     if name not in shapes or any(isinstance(let, ir.Reduce) for let in reader.lets):
         return False
     own, around = shapes[name], [axis.extent for axis in reader.axes if axis.extent != ONE]
-    return bool(around) and own < Counter(around) and around[-1] in own
+    return own.total() < len(around) and around[-1] in own and own <= Counter(around)
 
 
 def times_between_calls(program: ir.Program, producers: Producers) -> Counter[str]:
     """In how many places fusion must compute each value, because library operations run between those that read it."""
     level: dict[str, int] = {}  # how many operations of the library a buffer comes after
     readers: dict[str, set[int]] = {}
+    sources = {id(step): _sources(step, producers) for step in program.steps if isinstance(step, ir.Kernel)}
     for step in program.steps:
         match step:
             case ir.Kernel():
-                at = max((level.get(name, 0) for name in _sources(step, producers)), default=0)
+                at = max((level.get(name, 0) for name in sources[id(step)]), default=0)
             case ir.View(source=source):
                 at = level.get(source, 0)
             case ir.Call(operands=operands):
@@ -102,7 +104,7 @@ def times_between_calls(program: ir.Program, producers: Producers) -> Counter[st
             name = step.targets[0].name if step.targets else ""
             stored = {level.get(store.buffer, 0) for store in step.stores[:1]}  # nothing, in an empty loop
             at_levels = stored if producers.is_placed(step) else readers.get(name, set())
-            for source in _sources(step, producers):
+            for source in sources[id(step)]:
                 readers.setdefault(source, set()).update(at_levels)
     return Counter({name: len(levels) for name, levels in readers.items()})
 

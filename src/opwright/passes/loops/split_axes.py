@@ -15,7 +15,7 @@ from opwright.ir.names.fresh import fresh
 from opwright.ir.relations.equal_sizes import EqualSizes
 from opwright.ir.rows import row_axes
 from opwright.ir.symbols import replace_symbols
-from opwright.passes.buffers.memory import find_in_memory, flat, is_plain
+from opwright.passes.buffers.memory import find_in_memory, flat, is_plain, plain_kernels
 from opwright.passes.loops.factors import Sizes, Splits, digits, expanded, factors, without_ones
 
 
@@ -85,7 +85,7 @@ class _Whole:
         self.shapes = {name: buffer.shape for name, buffer in ir.buffers_of(program).items()}
         self.shapes |= {given.name: tuple(map(equal.spell, given.shape)) for given in program.inputs}
         self.names = set(self.shapes)
-        self.plain = {s.targets[0].name: s for s in program.steps if isinstance(s, ir.Kernel) and is_plain(s)}
+        self.plain = plain_kernels(program)
         self.sources = {ir.targets_of(s)[0].name: source for s in program.steps if (source := _seen_in(s))}
         # The sizes of inputs are positive: a tensor without elements is left to the reference.
         sizes = {size for given in program.inputs for size in given.shape}
@@ -147,7 +147,7 @@ class _Attempt:
     def __init__(self, whole: _Whole, old: Mapping[int, ir.Step], splits: Splits) -> None:
         self.whole, self.splits = whole, splits
         reshapes = {s.targets[0].name for s in old.values() if isinstance(s, ir.Call) and self._is_regular(s)}
-        self.in_memory = find_in_memory(_with_views(whole.program, reshapes))
+        self.in_memory = find_in_memory(_with_views(whole.program, reshapes), whole.plain)
         self.seen: dict[str, str] = {}
         for step in old.values():
             if self._is_split(step, reshapes):

@@ -11,7 +11,7 @@ from opwright.ir.contents import count_reads, loads, reads_of
 from opwright.ir.expressions.expression import Expression, Load, rewrite_children
 from opwright.ir.expressions.integer import ZERO, Integer, symbol, symbols_of
 from opwright.ir.symbols import replace_symbols
-from opwright.passes.buffers.memory import find_in_memory, is_plain
+from opwright.passes.buffers.memory import find_in_memory, is_plain, plain_kernels
 from opwright.passes.loops.repeated_work import work
 
 _MOST_PARTS = 4  # kernels in the place of one
@@ -57,29 +57,35 @@ def split_where_joined(program: ir.Program) -> ir.Program:
     This is a rotary embedding. All readers of the joined buffer must be element-wise, and all that read their results,
     up to buffers that are in memory anyway.
     """
-    split = _Splitting(program)
+    joined = {each.buffer.name: each for each in _joined_in(program) if each.buffer.name not in program.outputs}
+    if not joined:
+        return program
+    split = _Splitting(program, joined)
     return split.run() if split.gone else program
 
 
 class _Splitting:
     """A Program, and what is computed in parts in it.
 
+    Args:
+        program: The Program.
+        joined: Its buffers that are written part by part.
+
     Attributes:
         made: What is computed in parts.
         gone: Buffers of it that nothing reads any more.
     """
 
-    def __init__(self, program: ir.Program) -> None:
+    def __init__(self, program: ir.Program, joined: Mapping[str, _Joined]) -> None:
         self.program = program
+        self.joined = joined
         self.reads = count_reads(program)
-        self.in_memory = find_in_memory(program)
+        self.in_memory = find_in_memory(program, plain_kernels(program))
         self.stores = _count_stores(program)
         self.readers: dict[str, list[ir.Step]] = {}
         for step in program.steps:
             for name in dict.fromkeys(reads_of(step)):
                 self.readers.setdefault(name, []).append(step)
-        found = {joined.buffer.name: joined for joined in _joined_in(program)}
-        self.joined = {name: joined for name, joined in found.items() if name not in program.outputs}
         self.made: dict[str, _Joined] = {}
         self.gone: set[str] = set()
         for name in self.joined:
