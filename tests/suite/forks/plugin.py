@@ -15,6 +15,8 @@ from tests.suite.forks.shares import Shares
 from tests.suite.forks.worker import Worker
 from tests.suite.frozen import freeze_what_is_new
 
+_WITHOUT_KERNELS = ("tests/architecture/", "tests/test_frame.py")
+
 
 class Forks:
     """A plugin that runs the collected tests in workers.
@@ -38,6 +40,8 @@ class Forks:
         """Run all tests; one whose worker dies fails, and another worker goes on with the others."""
         if session.testsfailed or session.config.option.collectonly or not session.items:
             return None  # pytest's own loop says what there is to say
+        # These keep a core busy while the other one still builds the hot path (hot_path_ahead.py).
+        session.items.sort(key=lambda item: not item.nodeid.startswith(_WITHOUT_KERNELS))
         freeze_what_is_new()
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]  # one for all workers
         shares = Shares(len(session.items), self._workers)
