@@ -44,7 +44,25 @@ def test_listing() -> None:
 
 # How many kernels the forward pass is, and how many without the pass.
 MEANINGS: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...], int, int]] = {
-    "a rotary embedding": (rotary, (HEADS, TABLE, TABLE), 2, 3),
+    "a rotary embedding": (rotary, (HEADS, TABLE, TABLE), 1, 2),
+    "of halves that are sliced": (
+        lambda x, y: x * y + torch.cat((-x[..., x.shape[-1] // 2 :], x[..., : x.shape[-1] // 2]), -1),
+        (HEADS, TABLE),
+        1,
+        2,
+    ),
+    "a rotary embedding of an odd size": (
+        rotary,
+        (torch.zeros(3, 4, 33), torch.zeros(4, 33), torch.zeros(4, 33)),
+        2,
+        3,
+    ),
+    "of quarters": (
+        lambda x, y: x * y + torch.cat(x.chunk(4, -1)[::-1], -1),
+        (HEADS, TABLE),
+        1,
+        2,
+    ),
     "two joined alike": (
         lambda x, y: torch.cat((x, y), 1).sin() * torch.cat((-x, y.exp()), 1),
         (HEADS, torch.zeros(3, 2, 32)),
@@ -80,7 +98,7 @@ MEANINGS: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...], int, int]] = {
     "beside one that is joined along another dimension": (
         lambda x, y, z: (torch.cat((x, y), 0) + 1) * (torch.cat((z, -z), 1) + 1),
         (WIDE, torch.zeros(2, 40), torch.zeros(8, 20)),
-        4,
+        3,
         4,
     ),
     "joined again": (
@@ -107,7 +125,7 @@ def test_the_meaning_stays(name: str) -> None:
     _, program = lowered_joint(function, specs_of("xyz"[: len(given)], given))
     split = split_where_joined(program)
     verify(split)
-    for scale in (1, 2):
+    for scale in (1, 3):
         inputs = [torch.randn(*(size * scale for size in each.shape)) for each in tensors]
         results = function(*inputs)
         results = results if isinstance(results, tuple) else (results,)
@@ -130,3 +148,37 @@ def test_parts_of_one_element_have_no_axis_along_them() -> None:
     ):
         assert torch.equal(mine, right.bool())
     assert beside_parts_of_one_element.last_rung == "cpp"
+
+
+@opwright.operator
+def joined_with_nothing(x: Tensor) -> Tensor:
+    return torch.cat([x[:, 3:], torch.zeros(0), x[:, :3]], 1) * 2
+
+
+@opwright.operator
+def joined_along_a_third_dimension(x: Tensor) -> Tensor:
+    return torch.cat([x, x], 2)
+
+
+def test_an_empty_vector_is_passed_over() -> None:
+    x = torch.randn(4, 6)
+    torch.testing.assert_close(joined_with_nothing(x), torch.cat([x[:, 3:], x[:, :3]], 1) * 2)
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        joined_along_a_third_dimension(x)
+
+
+@opwright.operator
+def turned_by_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    return rotary(x, cos, sin)
+
+
+@pytest.mark.parametrize("sizes", [(64, 62, 63, 3, 4, 2), (5, 33, 34, 64)])
+def test_even_and_odd_sizes_in_turn(sizes: tuple[int, ...]) -> None:
+    """Two equal halves are one kernel, two others are two: each serves the sizes that it is for."""
+    for size in sizes:
+        x, table = torch.randn(3, 4, size, requires_grad=True), (torch.randn(4, size), torch.randn(4, size))
+        given = torch.randn(3, 4, size)
+        made, expected = turned_by_halves(x, *table), rotary(x, *table)
+        torch.testing.assert_close(made, expected, rtol=0, atol=1e-6)
+        torch.testing.assert_close(*(torch.autograd.grad(y, x, given) for y in (made, expected)), rtol=0, atol=1e-6)
+        assert turned_by_halves.last_rung == "cpp"

@@ -54,8 +54,8 @@ def split_where_joined(program: ir.Program) -> ir.Program:
              kernel over i0 < 2*h:  y[i0] = c[i0] * s[i0]
     After:   kernel over i0 < h:  y[i0] = -x[i0 + h] * s[i0];   kernel over i0 < h:  y[i0 + h] = x[i0] * s[i0 + h]
 
-    This is a rotary embedding. All readers of the joined buffer must be element-wise, and all that read their results,
-    up to buffers that are in memory anyway.
+    This is a rotary embedding; equal parts are fused into one kernel later. All readers of the joined buffer must be
+    element-wise, and all that read their results, up to buffers that are in memory anyway.
     """
     joined = {each.buffer.name: each for each in _joined_in(program) if each.buffer.name not in program.outputs}
     if not joined:
@@ -206,15 +206,17 @@ def _is_block(kernel: ir.Kernel) -> bool:
 
 
 def _joined(buffer: ir.Buffer, kernels: Sequence[ir.Kernel]) -> _Joined | None:
-    """Kernels that fill a buffer along one dimension, one after another; None if they are others."""
+    """Kernels that fill a buffer along one dimension, one after another; None if they are others.
+
+    That the last one ends where the buffer does need not be shown: a Program writes all of each buffer.
+    """
     offsets = [[index - symbol(f"i{d}") for d, index in enumerate(kernel.stores[0].indices)] for kernel in kernels]
     moved = {d for some in offsets for d, offset in enumerate(some) if offset != ZERO}
     if len(moved) != 1:
         return None
     (dimension,) = moved
     made = _Joined(buffer, dimension, tuple(kernels))
-    end = made.begins[-1] + made.extents[-1]
-    fills = [some[dimension] for some in offsets] == list(made.begins) and end == buffer.shape[dimension]
+    follow = [some[dimension] for some in offsets] == list(made.begins)
     others = all(
         axis.extent == size
         for kernel in kernels
@@ -224,7 +226,7 @@ def _joined(buffer: ir.Buffer, kernels: Sequence[ir.Kernel]) -> _Joined | None:
     is_wide = dimension < len(buffer.shape) - 1 or all(
         extent.constant is None or extent.constant >= _LEAST_EXTENT for extent in made.extents
     )
-    return made if fills and others and is_wide else None
+    return made if follow and others and is_wide else None
 
 
 def _at(part: ir.Kernel, indices: Sequence[Integer]) -> Mapping[str, Integer]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -124,6 +125,15 @@ def _gather(x: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool
     return NotImplemented
 
 
+def _cat(tensors: list[torch.Tensor], dim: int = 0) -> Any:
+    """A library operation; the guard that parts of one size are equal lets one kernel write them, as two halves do."""
+    sizes: list[Any] = [x.shape[dim] for x in tensors if -x.dim() <= dim < x.dim()]
+    for one, other in itertools.pairwise(size.node for size in sizes if isinstance(size, torch.SymInt)):
+        if one.expr.free_symbols == other.expr.free_symbols and one.hint == other.hint is not None:
+            one.eq(other).guard_bool(__file__, 0)
+    return NotImplemented
+
+
 def _log_sum_exp(x: torch.Tensor, dim: list[int], keepdim: bool = False) -> Any:
     """With an empty list of dimensions, torch raises or reduces all, depending on its version."""
     if not dim:
@@ -212,6 +222,7 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten._new_zeros_with_same_feature_meta.default: _zeros_for_tangent,
     aten.embedding_dense_backward.default: _whole,
     aten.gather.default: _gather,
+    aten.cat.default: _cat,
     aten.index_add.default: _index_add,
     aten.log_sigmoid.default: _log_sigmoid,
     aten.logaddexp.default: _log_add_exp,
