@@ -237,6 +237,20 @@ def test_a_view_that_eager_refuses_is_refused_after_one_that_it_takes(gradient):
     assert reshaped_before.last_rung == "cpp"
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly Detection")
+def test_results_and_gradients_lie_as_in_eager_in_anomaly_mode() -> None:
+    operator = Operator(functional.gelu, name="strides::in_anomaly_mode", settings=quiet_settings(optimized=False))
+    found = []
+    with torch.autograd.detect_anomaly():
+        for function in (operator, functional.gelu):
+            x = transposed(3, 4)
+            made = function(x)
+            (gradient,) = torch.autograd.grad(made.sum(), x)
+            found.append((made.stride(), gradient.stride()))
+    assert found[0] == found[1] == ((1, 3), (1, 3))
+    assert operator.last_rung == "cpp"
+
+
 def halved(x: Tensor) -> Tensor:
     return (x * 2).reshape(2, -1) * 3
 

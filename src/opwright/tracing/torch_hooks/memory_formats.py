@@ -33,10 +33,11 @@ class NoSuchView(RuntimeError):
 
 
 class MemoryFormats(TorchDispatchMode):
-    """Lays such results out as eager does, until the end of the block."""
+    """Lays such results out as eager does, until the end of the block; in anomaly mode, no gradient is NaN there."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self._any_nan: Any = None
 
     def __torch_dispatch__(
         self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -47,12 +48,16 @@ class MemoryFormats(TorchDispatchMode):
             NoSuchView: If it is a view that eager refuses too.
         """
         name = func._schema.name
+        if name == "aten::_local_scalar_dense" and args[0] is self._any_nan:
+            return False
         try:
             made = func(*args, **(kwargs or {}))
         except RuntimeError as error:
             if name not in _VIEWS:
                 raise
             raise NoSuchView(str(error)) from error
+        if name == "aten::_is_any_true":  # as anomaly mode asks of each gradient
+            self._any_nan = made
         if name not in _MENDED:
             return made
         operands = [arg for arg in args if isinstance(arg, torch.Tensor)]
