@@ -88,7 +88,7 @@ def _cuts(computed: Sequence[Let], last: dict[str, int]) -> list[int]:
     works = [work(let.value) for let in computed]
     for place, own in enumerate(works):
         done += own
-        if done > MOST_WORK and sum(works[place:]) > MOST_WORK:
+        if done > MOST_WORK and place > begin and sum(works[place:]) > MOST_WORK:
             window = range(begin + (place - begin) // 2 + 1, place + 1)
             cut = min(window, key=lambda at: (_crossing(computed, last, at), -at))
             cuts.append(cut)
