@@ -96,3 +96,20 @@ def test_a_warning_says_what_to_write(told: Callable[[], list[str]]) -> None:
     (line,) = told()
     assert "may return a view of a tensor, where its arguments lie otherwise" in line
     assert "return a copy (.clone())" in line
+
+
+@pytest.mark.falls_back
+def test_a_column_of_an_expanded_argument_is_the_argument_itself() -> None:
+    operator = Operator(first_column, name="maybe_views::first_column", settings=quiet_settings(optimized=False))
+    for lying in (torch.randn(3, 4), torch.randn(3, 1).expand(3, 4), torch.randn(6, 4)[::2]):
+        assert shares(operator, lying) == shares(first_column, lying)
+    operator(torch.randn(3, 4))
+    assert operator.last_rung == "cpp"
+
+
+def first_column(x: Tensor) -> Tensor:
+    return x[:, 0].contiguous()
+
+
+def shares(function: Callable[[Tensor], Tensor], x: Tensor) -> bool:
+    return function(x).untyped_storage().data_ptr() == x.untyped_storage().data_ptr()

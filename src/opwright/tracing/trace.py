@@ -22,6 +22,7 @@ from opwright.tracing.effects.gradient_mode import SwitchesOn
 from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph, GraphInput
 from opwright.tracing.interface.aliases import MAY_COPY, refuse_views
+from opwright.tracing.interface.maybe_views import may_be_views
 from opwright.tracing.interface.results import Result, read_result
 from opwright.tracing.interface.signature import place_of
 from opwright.tracing.interface.specs import ArgumentSpec, ConstantSpec, NumberSpec, TensorSpec
@@ -147,6 +148,7 @@ class Session:
             if not may_copy:
                 self._raising = tuple(filter(_may_raise, self._recorder.fx.nodes))
                 refuse_views(outputs, arguments, self.node)
+                self._recorder.needs_row_major |= may_be_views([self.node(output) for output in outputs])
         except OpwrightError as refusal:
             raise refusal.again(place_in(reference, refusal)) from refusal
         except _DATA_DEPENDENT as error:
