@@ -94,7 +94,7 @@ def test_a_warning_says_what_to_write(told: Callable[[], list[str]]) -> None:
     operator = opwright.operator(exchanged, name="maybe_views::told")
     operator(random(6, 4).t())
     (line,) = told()
-    assert "may return a view of a tensor, where its arguments lie otherwise" in line
+    assert "what it does depends on how its arguments lie in memory" in line
     assert "return a copy (.clone())" in line
 
 

@@ -12,9 +12,6 @@ from opwright.derivation.backward import imitates_eager
 from opwright.derivation.joint import Joint
 from opwright.errors import NoKernel
 from opwright.tracing.graph import Graph, value_of
-from opwright.tracing.hints import RETURN_CLONE
-from opwright.tracing.interface.aliases import MAY_COPY
-from opwright.tracing.interface.maybe_views import may_be_views
 from opwright.tracing.interface.orders import Order, Orders
 from opwright.tracing.interface.specs import ArgumentSpec, TensorSpec
 from opwright.tracing.recording.draws import in_another_order
@@ -29,11 +26,8 @@ def orders_of_results(
     """Those of eager's results.
 
     Raises:
-        NoKernel: If code around it relies on eager's strides, and they are not known or leave gaps; or if eager may
-            return views of arguments that lie so.
+        NoKernel: If code around it relies on eager's strides, and they are not known or leave gaps.
     """
-    if orders_in(specs) and not hasattr(reference, MAY_COPY) and may_be_views(graph.outputs):
-        raise NoKernel("it may return a view of a tensor, where its arguments lie otherwise", hint=RETURN_CLONE)
     found = result_orders(reference, specs, graph, gradients)
     if imitates_eager(reference) and not found.are_known:
         raise NoKernel(

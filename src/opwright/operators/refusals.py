@@ -10,6 +10,8 @@ from torch._ops import OpOverload
 from opwright.errors import NoKernel
 from opwright.operators.orders import orders_in
 from opwright.tracing.graph import Graph
+from opwright.tracing.hints import RETURN_CLONE
+from opwright.tracing.interface.maybe_views import may_be_views
 from opwright.tracing.interface.specs import ArgumentSpec, TensorSpec
 
 _is_built_for_cuda = torch.cuda._is_compiled
@@ -42,7 +44,8 @@ def refuse_here(graph: Graph, specs: Sequence[ArgumentSpec]) -> None:
             hint="keep it outside of the operator; the parts of a module are served by themselves",
         )
     if graph.needs_row_major and orders_in(specs):
-        raise NoKernel("what it does depends on how its arguments lie in memory", hint="pass them .contiguous()")
+        hint = RETURN_CLONE if may_be_views(graph.outputs) else "pass them .contiguous()"
+        raise NoKernel("what it does depends on how its arguments lie in memory", hint=hint)
 
 
 def missing_on_gpus(graph: Graph) -> str:
