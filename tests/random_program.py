@@ -139,6 +139,8 @@ VIEWS = (
     *("{}.movedim(0, -1)", "{0}.reshape(2, -1)", "{}.narrow(0, 1, 2)", "{}.diagonal()", "{}.unflatten(-1, (2, -1))"),
     *("torch.stack([{0}, {0}])", "{0}.repeat(2, *[1] * ({0}.ndim - 1))", "{}.split(2, dim=0)[0]"),
     *("torch.cat({}.chunk(2, dim=-1)[::-1], -1)", "torch.cat([{0}[{0}.shape[0] // 2 :], {0}[: {0}.shape[0] // 2]])"),
+    "torch.stack((-{0}[..., 1::2], {0}[..., ::2]), -1).reshape({0}.shape)",
+    "torch.stack(({0}[1::2], {0}[::2].sin()), 1).flatten(0, 1)",
 )
 REDUCTIONS = (
     "{}.sum(0)",

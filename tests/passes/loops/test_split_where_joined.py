@@ -81,7 +81,19 @@ MEANINGS: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...], int, int]] = {
     "read by the library": (lambda x, y: torch.cat((x, y), 0) @ x.mT, (WIDE, WIDE), 2, 2),
     "read in another order": (lambda x, y: torch.cat((x, y), 0)[1:] * 2, (WIDE, WIDE), 3, 3),
     "read twice": (lambda x, y: (c := torch.cat((x.tanh(), y), 0)) * c.sin(), (WIDE, WIDE), 2, 3),
-    "parts shorter than a vector": (lambda x, y: torch.stack((x, y), -1) * 2, (WIDE, WIDE), 2, 2),
+    "parts of one element": (lambda x, y: torch.stack((x, y), -1) * 2, (WIDE, WIDE), 1, 2),
+    "parts of one element in short rows": (
+        lambda x, y: torch.stack((x, y), -1) * 2,
+        (torch.zeros(40, 3), torch.zeros(40, 3)),
+        1,
+        2,
+    ),
+    "parts shorter than a vector": (
+        lambda x, y: torch.cat((x, y), -1) * 2,
+        (torch.zeros(40, 3), torch.zeros(40, 2)),
+        2,
+        3,
+    ),
     "across broadcast axes": (lambda x, y: torch.cat((x, y), -1) * torch.ones(5, 1, 1), (WIDE, WIDE), 2, 3),
     "a way around": (
         lambda x, y: ((c := torch.cat((x, y), 0)) * (c * 2 + 1).sin() + 1).exp() * c,

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from opwright.ir import program as ir
 from opwright.ir.contents import count_reads, loads, reads_of
 from opwright.ir.expressions.expression import Expression, Load, rewrite_children
-from opwright.ir.expressions.integer import ZERO, Integer, symbol, symbols_of
+from opwright.ir.expressions.integer import ONE, ZERO, Integer, symbol, symbols_of
 from opwright.ir.symbols import replace_symbols
-from opwright.passes.buffers.memory import find_in_memory, is_plain, plain_kernels
+from opwright.passes.buffers.memory import find_in_memory, is_plain, is_whole, plain_kernels, through, views_of
 from opwright.passes.loops.repeated_work import work
+from opwright.passes.scalars.rewrite import map_expressions
 
 _MOST_PARTS = 4  # kernels in the place of one
 _LEAST_EXTENT = 16  # of a part, along the last dimension: rows are not to be shorter than a vector
@@ -25,12 +26,13 @@ class _Joined:
 
     Attributes:
         buffer: The whole.
-        dimension: Along which the parts lie.
+        dimension: Along which the parts lie; None if each is several dimensions of a kernel, so that nothing reads it
+            in parts; it is in memory.
         parts: The kernels that write them, in order, each over the axes of its own part.
     """
 
     buffer: ir.Buffer
-    dimension: int
+    dimension: int | None
     parts: tuple[ir.Kernel, ...]
 
     @property
@@ -44,7 +46,8 @@ class _Joined:
     @property
     def extents(self) -> tuple[Integer, ...]:
         """The size of each part."""
-        return tuple(_axis_at(part, self.dimension).extent for part in self.parts)
+        dimension = self.dimension
+        return () if dimension is None else tuple(_axis_at(part, dimension).extent for part in self.parts)
 
 
 def split_where_joined(program: ir.Program) -> ir.Program:
@@ -60,8 +63,28 @@ def split_where_joined(program: ir.Program) -> ir.Program:
     joined = {each.buffer.name: each for each in _joined_in(program) if each.buffer.name not in program.outputs}
     if not joined:
         return program
-    split = _Splitting(program, joined)
+    split = _Splitting(_without_views(program, joined), joined)
     return split.run() if split.gone else program
+
+
+def _without_views(program: ir.Program, joined: Mapping[str, _Joined]) -> ir.Program:
+    """A Program whose kernels read joined buffers themselves, not views of them such as `stack(…).flatten()`."""
+    views: dict[str, ir.View] = {}
+    for name, view in views_of(program).items():
+        if view.source in joined or view.source in views:
+            views[name] = view
+    if not views:
+        return program
+
+    def value(each: Expression) -> Expression:
+        while isinstance(each, Load) and each.buffer in views:
+            each = through(views[each.buffer], each.indices, each)
+        return rewrite_children(each, value)
+
+    seen = map_expressions(program, value)
+    read = {*program.outputs, *(name for step in seen.steps for name in reads_of(step))}
+    steps = (step for step in seen.steps if not isinstance(step, ir.View) or step.target.name in read)
+    return replace(seen, steps=tuple(steps))
 
 
 class _Splitting:
@@ -137,13 +160,14 @@ class _Splitting:
 
     def _parts(self, step: ir.Step, made: Mapping[str, _Joined]) -> _Joined | None:
         """An element-wise kernel in the parts of what it reads; None if it cannot be split so."""
-        if not isinstance(step, ir.Kernel) or not is_plain(step) or step.lets or step.row_axes:
+        if not isinstance(step, ir.Kernel) or not is_whole(step) or step.lets or step.row_axes:
             return None
         (store,) = step.stores
         if self.stores[store.buffer] > 1:
             return None  # a part itself
+        made = {name: each for name, each in made.items() if each.dimension is not None}
         read = [(load, made[load.buffer]) for load, _ in loads(step) if load.buffer in made]
-        along = {load.indices[joined.dimension] for load, joined in read}
+        along = {load.indices[joined.dimension] for load, joined in read if joined.dimension is not None}
         cuts = {(joined.begins, joined.extents) for _, joined in read}
         axis = next((own.name for own in step.axes if {symbol(own.name)} == along), None)
         if axis is None or len(cuts) != 1:
@@ -153,7 +177,7 @@ class _Splitting:
             self._part(step, axis, number, begin, extent, made)
             for number, (begin, extent) in enumerate(zip(begins, extents, strict=True))
         )
-        return _Joined(step.targets[0], store.indices.index(symbol(axis)), parts)
+        return _Joined(step.targets[0], store.indices.index(symbol(axis)) if is_plain(step) else None, parts)
 
     def _part(
         self, kernel: ir.Kernel, axis: str, number: int, begin: Integer, extent: Integer, made: Mapping[str, _Joined]
@@ -217,16 +241,26 @@ def _joined(buffer: ir.Buffer, kernels: Sequence[ir.Kernel]) -> _Joined | None:
     (dimension,) = moved
     made = _Joined(buffer, dimension, tuple(kernels))
     follow = [some[dimension] for some in offsets] == list(made.begins)
+    has_wide_rows = dimension < len(buffer.shape) - 1 or _have_wide_rows(buffer, made.extents)
     others = all(
         axis.extent == size
         for kernel in kernels
         for d, (axis, size) in enumerate(zip(kernel.axes, buffer.shape, strict=True))
         if d != dimension
     )
-    is_wide = dimension < len(buffer.shape) - 1 or all(
-        extent.constant is None or extent.constant >= _LEAST_EXTENT for extent in made.extents
-    )
-    return made if follow and others and is_wide else None
+    return made if follow and others and has_wide_rows else None
+
+
+def _have_wide_rows(buffer: ir.Buffer, extents: Sequence[Integer]) -> bool:
+    """Whether rows of parts along the last dimension fill a vector; those of one element lie along the one before."""
+    *before, _ = buffer.shape
+    if before and all(extent == ONE for extent in extents):
+        return _is_wide(before[-1])
+    return all(map(_is_wide, extents))
+
+
+def _is_wide(extent: Integer) -> bool:
+    return extent.constant is None or extent.constant >= _LEAST_EXTENT
 
 
 def _at(part: ir.Kernel, indices: Sequence[Integer]) -> Mapping[str, Integer]:

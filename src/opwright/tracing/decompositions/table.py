@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 from torch._prims_common import compute_elementwise_output_logical_to_physical_perm
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from opwright.errors import NoKernel
 from opwright.tracing.decompositions.batches import BATCHES
@@ -24,6 +25,8 @@ from opwright.tracing.decompositions.ranges import RANGE_DECOMPOSITIONS
 from opwright.tracing.torch_hooks.fake_mode import core_decompositions
 
 aten = torch.ops.aten
+
+_MOST_TURNS = 4  # more are seldom, and as many kernels
 
 
 def _add_product(product: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
@@ -54,14 +57,29 @@ def _add_product(product: Callable[..., torch.Tensor]) -> Callable[..., torch.Te
 
 def _slice_backward(gradient: torch.Tensor, input_sizes: list[int], dim: int, start: int, end: int, step: int) -> Any:
     """The gradient of a slice with zeros around it, as a `cat`, whose pieces can be fused with what follows."""
-    if step != 1:
-        return NotImplemented
     size = input_sizes[dim]
+    if step != 1:
+        return _in_turns(gradient, input_sizes, dim % len(input_sizes), start, step)
     begin = max(start + size, 0) if start < 0 else min(start, size)
     rest = size - begin - gradient.shape[dim]
     around = [_zeros(gradient, dim, begin), gradient, _zeros(gradient, dim, rest)]
     pieces = [piece for piece in around if piece.shape[dim] != 0] or [gradient]
     return torch.cat(pieces, dim) if len(pieces) > 1 else pieces[0]
+
+
+def _in_turns(gradient: torch.Tensor, input_sizes: list[int], dim: int, start: int, step: int) -> Any:
+    """The gradient of `x[start::step]` beside zeros, as a `stack`, where the size is known to be a multiple of `step`.
+
+    No guard is set for this: other sizes would need kernels of their own.
+    """
+    size = input_sizes[dim]
+    if not (0 <= start < step <= _MOST_TURNS and statically_known_true(size // step * step == size)):
+        return NotImplemented
+    if gradient.shape[dim] != size // step:  # the slice ends earlier
+        return NotImplemented
+    zeros = torch.zeros_like(gradient)
+    turns = [gradient if turn == start else zeros for turn in range(step)]
+    return torch.stack(turns, dim + 1).view(input_sizes)
 
 
 def _zeros(like: torch.Tensor, dim: int, size: int) -> torch.Tensor:

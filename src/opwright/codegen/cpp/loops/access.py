@@ -28,7 +28,7 @@ class Access:
 
     Attributes:
         parts: The names of the values at one point. There are several if neighbours in the last dimension, such as
-            x[i0, 0], x[i0, 1] and x[i0, 2], form one element of a row.
+            x[i0, 0], x[i0, 1] and x[i0, 2], or x[2*i0] and x[2*i0 + 1], form one element of a row.
         buffer: The tensor; empty for a row that is kept from one pass to a later one.
         dtype: Of its elements.
         strides: For each axis, the stride, in C++.
@@ -131,7 +131,8 @@ def accesses_of(kernel: Kernel, iotas: Set[str], *, in_parts: bool = True) -> tu
             _put(found, kernel, _Element(let.name, let.value.buffer, let.value.indices, let.value.dtype, None))
     for name, store in zip(store_names(kernel), kernel.stores, strict=True):
         _put(found, kernel, _Element(name, store.buffer, store.indices, store.value.dtype, store))
-    return (*gathers, *(_access(kernel, run, iotas) for near in found.values() for run in _runs(near, in_parts)))
+    runs = (run for key, near in found.items() for run in _runs(near, key, in_parts))
+    return (*gathers, *(_access(kernel, run, iotas) for run in runs))
 
 
 def _gather(kernel: Kernel, gather: Gather) -> Access:
@@ -169,31 +170,47 @@ class _Element:
     store: Store | None
 
 
-# The key that elements of one neighbourhood share; a name, for a single element.
-_Neighbourhood = tuple[bool, str, tuple[Integer, ...]] | str
+# The key that elements of one neighbourhood share, with the distance of their rows' elements; a name, for a single one.
+_Neighbourhood = tuple[bool, str, tuple[Integer, ...], int] | str
 
 
 def _put(found: dict[_Neighbourhood, list[_Element]], kernel: Kernel, element: _Element) -> None:
-    alone = (
-        not element.indices
-        or element.indices[-1].constant is None
-        or not (address := _address(kernel, element.buffer, element.indices)).moves
-        or bool(address.gathered_by)
-        or (element.store is not None and element.store.reduction is not None)
-    )
-    near = (element.store is not None, element.buffer, element.indices[:-1])
-    found.setdefault(element.name if alone else near, []).append(element)
+    found.setdefault(_neighbourhood(kernel, element) or element.name, []).append(element)
 
 
-def _runs(near: Sequence[_Element], in_parts: bool) -> Iterable[Sequence[_Element]]:
-    """Runs of consecutive elements, if there are a few; else each by itself."""
+def _neighbourhood(kernel: Kernel, element: _Element) -> _Neighbourhood | None:
+    """What it shares with `x[i0, 0]` and `x[i0, 1]`, or with `x[2*i0]` and `x[2*i0 + 1]`; None for any other element."""
+    if not element.indices or (element.store is not None and element.store.reduction is not None):
+        return None
+    *others, last = element.indices
+    begin = last - _last_index(element)
+    step = 0 if begin == ZERO else _step(kernel, begin)
+    address = _address(kernel, element.buffer, element.indices)
+    if step == 1 or not address.moves or address.gathered_by:
+        return None
+    return element.store is not None, element.buffer, (*others, begin), step
+
+
+def _step(kernel: Kernel, index: Integer) -> int:
+    """The distance between neighbours of a row, along one dimension; 1 if it is no number above 1."""
+    split = linear_coefficients(index, [axis.name for axis in kernel.axes])
+    steps = split[0] if split else {}
+    step = steps[kernel.axes[-1].name].constant if kernel.axes and kernel.axes[-1].name in steps else None
+    return step if step is not None and step > 1 else 1
+
+
+def _runs(near: Sequence[_Element], key: _Neighbourhood, in_parts: bool) -> Iterable[Sequence[_Element]]:
+    """Runs of consecutive elements, if there are a few, and all up to the next ones of the row; else each by itself."""
     ordered = sorted(near, key=_last_index)
     adjacent = all(_last_index(after) == _last_index(before) + 1 for before, after in itertools.pairwise(ordered))
-    return [ordered] if in_parts and adjacent and len(near) <= _MOST_PARTS else [[element] for element in near]
+    is_full = isinstance(key, str) or key[3] in (0, len(near))
+    whole = in_parts and adjacent and is_full and len(near) <= _MOST_PARTS
+    return [ordered] if whole else [[element] for element in near]
 
 
 def _last_index(element: _Element) -> int:
-    return element.indices[-1].constant or 0 if element.indices else 0
+    """The number that is added in the index along the last dimension."""
+    return dict(element.indices[-1].terms).get((), 0) if element.indices else 0
 
 
 def _access(kernel: Kernel, run: Sequence[_Element], iotas: Set[str]) -> Access:

@@ -1,0 +1,71 @@
+"""What is taken in turns, `x[..., ::2]` and `x[..., 1::2]`, and stacked again: one kernel, as by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from opwright.api.operator import Operator
+from opwright.ir.program import Kernel
+from opwright.passes.order import optimize
+from tests.derived import lowered_joint, specs_of
+from tests.operator.against_eager import assert_as_eager, random
+from tests.quiet_settings import quiet_settings
+
+
+def rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    even, odd = x[..., ::2], x[..., 1::2]
+    return x * cos + torch.stack((-odd, even), dim=-1).flatten(-2) * sin
+
+
+def of_three(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    turned = torch.stack((x[..., 2::3], x[..., ::3].sin(), x[..., 1::3]), dim=-1).reshape(x.shape)
+    return turned * cos + x * sin
+
+
+def without_the_first(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    odd = x[..., 1::2]
+    return torch.stack((odd * odd, odd.exp()), dim=-1).flatten(-2) * cos - sin
+
+
+def rows(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    return torch.stack((-x[1::2], x[::2]), dim=1).flatten(0, 1) * cos + x * sin
+
+
+def three_of_four(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """A slice that ends before the tensor does."""
+    found = torch.stack((x[..., ::4], x[..., 1::4], x[..., 2::4], x[..., 3::4]), -1).flatten(-2)
+    return found[..., :-1:2].sum() + cos * x + sin
+
+
+FUNCTIONS = [rotary, of_three, without_the_first, rows, three_of_four]
+
+
+def laid_otherwise(x: Tensor) -> list[Tensor]:
+    """A tensor in several layouts."""
+    wide = torch.cat((x, x), -1)
+    return [x, x.mT.contiguous().mT, wide[..., ::2], x[:1].expand(x.shape)]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_it_is_as_eager(function: Callable[..., Tensor]) -> None:
+    """Values, and derivatives of both orders, in any layout; for sizes that cannot be divided, what eager raises."""
+    operator = Operator(function, name=f"in_turns::{function.__name__}", settings=quiet_settings(optimized=False))
+    for shape in ((12, 4, 36), (2, 5, 12), (4, 1, 12)):
+        tables = random(*shape[1:]), random(*shape[1:])
+        for x in laid_otherwise(random(*shape)):
+            assert_as_eager(operator, x.requires_grad_(), *tables)
+    with pytest.raises(RuntimeError, match="must match the size|equal size|must be equal"):
+        operator(random(7, 4, 35), random(4, 35), random(4, 35))
+
+
+@pytest.mark.parametrize("function", [rotary, of_three])
+def test_it_is_one_kernel(function: Callable[..., Tensor]) -> None:
+    """Results and gradients, although the gradients of slices lie among zeros."""
+    given = random(12, 4, 36), random(4, 36, gradient=False), random(4, 36, gradient=False)
+    _, program = lowered_joint(function, specs_of(("x", "cos", "sin"), given))
+    made = optimize(program, "cpp")
+    assert [type(step) for step in made.steps] == [Kernel]
