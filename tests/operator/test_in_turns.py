@@ -58,7 +58,7 @@ def test_it_is_as_eager(function: Callable[..., Tensor]) -> None:
         tables = random(*shape[1:]), random(*shape[1:])
         for x in laid_otherwise(random(*shape)):
             assert_as_eager(operator, x.requires_grad_(), *tables)
-    with pytest.raises(RuntimeError, match="must match the size|equal size|must be equal"):
+    with pytest.raises(RuntimeError, match=r"must match the size|equal size|must be equal"):
         operator(random(7, 4, 35), random(4, 35), random(4, 35))
 
 

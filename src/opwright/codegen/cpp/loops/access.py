@@ -179,7 +179,7 @@ def _put(found: dict[_Neighbourhood, list[_Element]], kernel: Kernel, element: _
 
 
 def _neighbourhood(kernel: Kernel, element: _Element) -> _Neighbourhood | None:
-    """What it shares with `x[i0, 0]` and `x[i0, 1]`, or with `x[2*i0]` and `x[2*i0 + 1]`; None for any other element."""
+    """What `x[i0, 0]` and `x[i0, 1]` share, or `x[2*i0]` and `x[2*i0 + 1]`; None for any other element."""
     if not element.indices or (element.store is not None and element.store.reduction is not None):
         return None
     *others, last = element.indices
