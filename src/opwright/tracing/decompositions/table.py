@@ -73,13 +73,19 @@ def _in_turns(gradient: torch.Tensor, input_sizes: list[int], dim: int, start: i
     No guard is set for this: other sizes would need kernels of their own.
     """
     size = input_sizes[dim]
-    if not (0 <= start < step <= _MOST_TURNS and statically_known_true(size // step * step == size)):
+    if not (0 <= start < step <= _MOST_TURNS and _is_multiple(size, step)):
         return NotImplemented
     if gradient.shape[dim] != size // step:  # the slice ends earlier
         return NotImplemented
     zeros = torch.zeros_like(gradient)
     turns = [gradient if turn == start else zeros for turn in range(step)]
     return torch.stack(turns, dim + 1).view(input_sizes)
+
+
+def _is_multiple(size: Any, of: int) -> bool:
+    """Whether guards say so: slices that begin at 0 and later are as long, or what is made of them is as long again."""
+    rounded_up = (size + of - 1) // of
+    return statically_known_true(rounded_up == size // of) or statically_known_true(size // of * of == size)
 
 
 def _zeros(like: torch.Tensor, dim: int, size: int) -> torch.Tensor:
