@@ -11,7 +11,7 @@ from torch import Tensor
 from opwright.api.operator import Operator
 from opwright.ir.program import Kernel
 from opwright.passes.order import optimize
-from tests.derived import lowered_joint, specs_of
+from tests.derived import lowered, lowered_joint, specs_of
 from tests.operator.against_eager import assert_as_eager, random
 from tests.quiet_settings import quiet_settings
 
@@ -68,4 +68,70 @@ def test_it_is_one_kernel(function: Callable[..., Tensor]) -> None:
     given = random(12, 4, 36), random(4, 36, gradient=False), random(4, 36, gradient=False)
     _, program = lowered_joint(function, specs_of(("x", "cos", "sin"), given))
     made = optimize(program, "cpp")
+    assert [type(step) for step in made.steps] == [Kernel]
+
+
+def turned(x: Tensor, f: Tensor) -> Tensor:
+    """A rotary embedding as products of complex numbers."""
+    pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+    return torch.view_as_real(pairs * f).flatten(-2)
+
+
+def beside_the_whole(x: Tensor, f: Tensor) -> tuple[Tensor, Tensor]:
+    whole = torch.complex(x, 2 * x) * f.repeat(1, 2)
+    return whole * 2, torch.view_as_real(whole.exp()) * 3
+
+
+def of_a_result(x: Tensor, f: Tensor) -> tuple[Tensor, Tensor]:
+    whole = torch.complex(x, 2 * x) * f.repeat(1, 2)
+    return whole, torch.view_as_real(whole) * 3
+
+
+def into_the_library(x: Tensor, f: Tensor) -> Tensor:
+    whole = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2)) * f
+    return torch.view_as_real(whole).flatten(-2) @ x.mT
+
+
+def of_a_library_call(x: Tensor, f: Tensor) -> Tensor:
+    return torch.view_as_real(torch.complex(x, x) @ torch.complex(x, -x).mT).sum(-1) + f.abs().sum()
+
+
+@pytest.mark.parametrize("function", [turned, beside_the_whole, of_a_result, into_the_library, of_a_library_call])
+def test_parts_of_complex_numbers_are_as_in_eager(function: Callable[..., object]) -> None:
+    operator = Operator(function, name=f"in_turns::{function.__name__}", settings=quiet_settings(optimized=False))
+    for shape in ((12, 4, 36), (2, 5, 6)):
+        for gradient in (False, True):
+            f = random(shape[1], shape[2] // 2, dtype=torch.complex64, gradient=gradient)
+            plain = random(*shape)
+            for x in (plain, torch.cat((plain, plain), -1)[..., : shape[-1]], plain[:1].expand(shape)):
+                made, expected = (values_and_gradients(each, x, f) for each in (operator, function))
+                torch.testing.assert_close(made, expected)
+                assert operator.last_rung == "cpp"
+
+
+def values_and_gradients(function: Callable[..., object], *given: Tensor) -> list[Tensor]:
+    leaves = [each.detach().requires_grad_(each.requires_grad) for each in given]
+    returned = function(*leaves)
+    results = list(returned) if isinstance(returned, tuple) else [returned]
+    cotangents = [torch.linspace(0.5, 1.5, each.numel(), dtype=each.dtype).reshape(each.shape) for each in results]
+    return results + list(torch.autograd.grad(results, [leaf for leaf in leaves if leaf.requires_grad], cotangents))
+
+
+@pytest.mark.falls_back
+def test_a_change_of_the_parts_is_one_of_the_whole() -> None:
+    operator = Operator(changed_by_parts, name="in_turns::changed_by_parts", settings=quiet_settings(optimized=False))
+    x = random(5, 6, gradient=False)
+    assert all(map(torch.equal, operator(x), changed_by_parts(x)))
+
+
+def changed_by_parts(x: Tensor) -> tuple[Tensor, Tensor]:
+    whole = torch.complex(x, x + 1)
+    before = torch.view_as_real(whole).sum(-1)
+    torch.view_as_real(whole)[..., 1].mul_(3)
+    return whole * 2, before
+
+
+def test_a_turned_pair_is_one_kernel() -> None:
+    given = random(12, 4, 36, gradient=False), random(4, 18, dtype=torch.complex64, gradient=False)
+    made = optimize(lowered(turned, specs_of(("x", "f"), given)), "cpp")
     assert [type(step) for step in made.steps] == [Kernel]

@@ -30,6 +30,7 @@ from opwright.ir.relations.equal_sizes import EqualSizes
 from opwright.lowering.bind_sizes import bind_sizes
 from opwright.lowering.calls import named_arguments, operands_of
 from opwright.lowering.draws import drawn_in_order
+from opwright.lowering.join import joined, parts_of, piece_of
 from opwright.lowering.names import Names
 from opwright.lowering.nodes import (
     CONVERSIONS,
@@ -153,6 +154,9 @@ class Lowering:
             self._view_as_complex(node, arguments)
         elif packet is aten.view_as_real and node not in self.results and all(map(self._part, node.users)):
             return  # each of the two parts is computed by itself
+        elif packet is aten.view_as_real and self._is_computed(arguments["self"]):
+            whole = self.buffers[arguments["self"]]
+            self.steps += joined(self._declare(node), parts_of(whole), len(whole.shape))
         elif (part := self._part(node)) is not None:
             self._pointwise(node, part.row, {"self": part.whole})
         elif any(lowered(node, arguments) for lowered in (self._reduction, self._view, self._element_wise)):
@@ -161,6 +165,11 @@ class Lowering:
             self._call(node, aten.reshape.default)  # whatever the strides, which may be others than in the trace
         else:
             self._call(node, func)
+
+    def _is_computed(self, node: Node) -> bool:
+        """Whether kernels compute a value that is no result, so that it need not be in memory."""
+        stored = {step.stores[0].buffer for step in self.steps if isinstance(step, Kernel)}
+        return node not in self.results and self.buffers[node].name in stored
 
     def _part(self, node: Node) -> Part | None:
         part = selected_part(node)
@@ -320,16 +329,7 @@ class Lowering:
         pieces = [self.buffers[piece] for piece in arguments["tensors"]]
         pieces = [piece for piece in pieces if len(piece.shape) == len(target.shape)]
         pieces = [piece for piece in pieces if piece.shape[dimension] != ZERO] or pieces[:1]
-        offset = ZERO
-        for position, piece in enumerate(pieces):
-            axes = tuple(Axis(f"i{d}", size) for d, size in enumerate(piece.shape))
-            indices = [symbol(axis.name) for axis in axes]
-            value = cast(Load(piece.name, tuple(indices), piece.dtype), target.dtype)
-            indices[dimension] = indices[dimension] + offset
-            store = Store(target.name, tuple(indices), value)
-            declared = (target,) if position == 0 else ()
-            self.steps.append(Kernel(f"{target.name}_{position}", declared, axes, (), (store,)))
-            offset = offset + piece.shape[dimension]
+        self.steps += joined(target, map(piece_of, pieces), dimension)
 
     def _reduction(self, node: Node, arguments: Mapping[str, Any]) -> bool:
         """A kernel with reduced rows; a reducing store if other dimensions than the last are reduced."""

@@ -253,7 +253,7 @@ def _joined(buffer: ir.Buffer, kernels: Sequence[ir.Kernel]) -> _Joined | None:
 
 def _have_wide_rows(buffer: ir.Buffer, extents: Sequence[Integer]) -> bool:
     """Whether rows of parts along the last dimension fill a vector; those of one element lie along the one before."""
-    *before, _ = buffer.shape
+    before = [size for size in buffer.shape[:-1] if size != ONE]
     if before and all(extent == ONE for extent in extents):
         return _is_wide(before[-1])
     return all(map(_is_wide, extents))
