@@ -41,7 +41,13 @@ def three_of_four(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return found[..., :-1:2].sum() + cos * x + sin
 
 
-FUNCTIONS = [rotary, of_three, without_the_first, rows, three_of_four]
+def of_what_is_joined(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """What is stacked is a view of what is joined."""
+    both = torch.cat((x, cos * x.sin()), -1)
+    return torch.stack((-both[..., 1::2], both[..., ::2]), -1).flatten(-2)[..., : x.shape[-1]] + sin
+
+
+FUNCTIONS = [rotary, of_three, without_the_first, rows, three_of_four, of_what_is_joined]
 
 
 def laid_otherwise(x: Tensor) -> list[Tensor]:
@@ -52,12 +58,17 @@ def laid_otherwise(x: Tensor) -> list[Tensor]:
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_it_is_as_eager(function: Callable[..., Tensor]) -> None:
-    """Values, and derivatives of both orders, in any layout; for sizes that cannot be divided, what eager raises."""
+    """Values, and derivatives of both orders, in any layout."""
     operator = Operator(function, name=f"in_turns::{function.__name__}", settings=quiet_settings(optimized=False))
     for shape in ((12, 4, 36), (2, 5, 12), (4, 1, 12)):
         tables = random(*shape[1:]), random(*shape[1:])
         for x in laid_otherwise(random(*shape)):
             assert_as_eager(operator, x.requires_grad_(), *tables)
+
+
+@pytest.mark.falls_back
+def test_what_cannot_be_divided_is_refused_as_in_eager() -> None:
+    operator = Operator(rotary, name="in_turns::divided", settings=quiet_settings(optimized=False))
     with pytest.raises(RuntimeError, match=r"must match the size|equal size|must be equal"):
         operator(random(7, 4, 35), random(4, 35), random(4, 35))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from opwright.ir import program as ir
@@ -60,14 +60,15 @@ def split_where_joined(program: ir.Program) -> ir.Program:
     This is a rotary embedding; equal parts are fused into one kernel later. All readers of the joined buffer must be
     element-wise, and all that read their results, up to buffers that are in memory anyway.
     """
-    joined = {each.buffer.name: each for each in _joined_in(program) if each.buffer.name not in program.outputs}
+    joined = _joined_in(program)
     if not joined:
         return program
-    split = _Splitting(_without_views(program, joined), joined)
+    plain = _without_views(program, joined.keys())
+    split = _Splitting(plain, _joined_in(plain))
     return split.run() if split.gone else program
 
 
-def _without_views(program: ir.Program, joined: Mapping[str, _Joined]) -> ir.Program:
+def _without_views(program: ir.Program, joined: Set[str]) -> ir.Program:
     """A Program whose kernels read joined buffers themselves, not views of them such as `stack(…).flatten()`."""
     views: dict[str, ir.View] = {}
     for name, view in views_of(program).items():
@@ -202,19 +203,21 @@ class _Splitting:
         )
 
 
-def _joined_in(program: ir.Program) -> Iterable[_Joined]:
-    """The buffers that are written part by part."""
+def _joined_in(program: ir.Program) -> Mapping[str, _Joined]:
+    """The buffers that are written part by part, and are no outputs, by name."""
     writers: dict[str, list[ir.Kernel]] = {}
     counted = _count_stores(program)
     for step in program.steps:
         if isinstance(step, ir.Kernel) and _is_block(step):
             writers.setdefault(step.stores[0].buffer, []).append(step)
     buffers = ir.buffers_of(program)
+    found: dict[str, _Joined] = {}
     for name, kernels in writers.items():
-        if 1 < len(kernels) <= _MOST_PARTS and len(kernels) == counted[name]:
+        if 1 < len(kernels) <= _MOST_PARTS and len(kernels) == counted[name] and name not in program.outputs:
             joined = _joined(buffers[name], kernels)
             if joined is not None:
-                yield joined
+                found[name] = joined
+    return found
 
 
 def _count_stores(program: ir.Program) -> Counter[str]:
