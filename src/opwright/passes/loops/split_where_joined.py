@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from opwright.ir import program as ir
@@ -63,17 +63,26 @@ def split_where_joined(program: ir.Program) -> ir.Program:
     joined = _joined_in(program)
     if not joined:
         return program
-    plain = _without_views(program, joined.keys())
+    plain = _without_views(program, joined)
     split = _Splitting(plain, _joined_in(plain))
     return split.run() if split.gone else program
 
 
-def _without_views(program: ir.Program, joined: Set[str]) -> ir.Program:
-    """A Program whose kernels read joined buffers themselves, not views of them such as `stack(…).flatten()`."""
+def _without_views(program: ir.Program, joined: Mapping[str, _Joined]) -> ir.Program:
+    """A Program whose kernels read joined buffers themselves, not views of them such as `stack(…).flatten()`.
+
+    Only views that show all parts, in order, are gone; other dimensions may be cut or exchanged.
+    """
+    along = {name: each.dimension for name, each in joined.items()}
+    shapes = {name: buffer.shape for name, buffer in ir.buffers_of(program).items()}
     views: dict[str, ir.View] = {}
     for name, view in views_of(program).items():
-        if view.source in joined or view.source in views:
-            views[name] = view
+        dimension = along.get(view.source)
+        if dimension is None:
+            continue
+        for place, (axis, size) in enumerate(zip(ir.view_axes(len(shapes[name])), shapes[name], strict=True)):
+            if view.indices[dimension] == symbol(axis) and size == shapes[view.source][dimension]:
+                views[name], along[name] = view, place
     if not views:
         return program
 
@@ -170,7 +179,8 @@ class _Splitting:
         read = [(load, made[load.buffer]) for load, _ in loads(step) if load.buffer in made]
         along = {load.indices[joined.dimension] for load, joined in read if joined.dimension is not None}
         cuts = {(joined.begins, joined.extents) for _, joined in read}
-        axis = next((own.name for own in step.axes if {symbol(own.name)} == along), None)
+        wholes = {joined.buffer.shape[joined.dimension] for _, joined in read if joined.dimension is not None}
+        axis = next((own.name for own in step.axes if {symbol(own.name)} == along and {own.extent} == wholes), None)
         if axis is None or len(cuts) != 1:
             return None
         ((begins, extents),) = cuts
