@@ -57,8 +57,8 @@ def split_where_joined(program: ir.Program) -> ir.Program:
              kernel over i0 < 2*h:  y[i0] = c[i0] * s[i0]
     After:   kernel over i0 < h:  y[i0] = -x[i0 + h] * s[i0];   kernel over i0 < h:  y[i0 + h] = x[i0] * s[i0 + h]
 
-    This is a rotary embedding; equal parts are fused into one kernel later (decision 0068). All readers of the joined buffer must be
-    element-wise, and all that read their results, up to buffers that are in memory anyway.
+    This is a rotary embedding; equal parts are fused into one kernel later. All readers of the joined buffer must be
+    element-wise, and all that read their results, up to buffers that are in memory anyway (decision 0068).
     """
     joined = _joined_in(program)
     if not joined:
