@@ -24,6 +24,7 @@ pytestmark = [
     pytest.mark.falls_back,
 ]
 
+UNREAD_BY_DAY = ("nn.functional.relu", "sort")
 BY_DAY = ("addbmm", "index_add", "rsub", "softmax", "nn.functional.nll_loss")
 
 
@@ -74,14 +75,15 @@ def outcome(function: Any, sample: Sample) -> Exception | None:
     return None
 
 
-def accepted(info: Any, sample: Sample, settings: Settings) -> str:
+def accepted(info: Any, sample: Sample, settings: Settings, *, is_read: bool = True) -> str:
     """What differs between an operator and eager for a wrong input, in words; empty if nothing does."""
 
     def function(*given: torch.Tensor) -> Any:
         call = sample.with_tensors(given)
-        return info.op(*call.args, **call.kwargs)
+        result = info.op(*call.args, **call.kwargs)
+        return result if is_read else given[0] == given[0]
 
-    function.__name__ = "wrong_" + info.name.replace(".", "_").strip("_")
+    function.__name__ = ("wrong_" if is_read else "wrong_unread_") + info.name.replace(".", "_").strip("_")
     expected = outcome(function, sample)
     if expected is None or any(tensor.dim() > MOST_DIMENSIONS for tensor in sample.tensors()):
         return ""
@@ -101,3 +103,12 @@ def accepted(info: Any, sample: Sample, settings: Settings) -> str:
 def test_wrong_inputs(name: str, settings: Settings) -> None:
     info = operations()[name]
     assert not [differs for sample in wrong_inputs(info) if (differs := accepted(info, sample, settings))]
+
+
+@pytest.mark.parametrize(
+    "name", mostly_at_night([name for name in operations() if name not in EXCEPTIONS], by_day=UNREAD_BY_DAY)
+)
+def test_wrong_inputs_of_what_nobody_reads(name: str, settings: Settings) -> None:
+    info = operations()[name]
+    differ = (accepted(info, sample, settings, is_read=False) for sample in wrong_inputs(info))
+    assert not [each for each in differ if each]

@@ -20,13 +20,14 @@ aten = torch.ops.aten
 Tensor = torch.Tensor
 
 _ABOUT_DTYPES = re.compile(
-    r"not implemented for|dtype|scalar type|data type|bool(ean)? tensor|cast to|Expected both|does not support|alpha "
+    r"not implemented for|not supported for|dtype|scalar type|data type|bool(ean)? tensor|cast to|Expected both|does not support|alpha "
     r"|converted to type|negative integer powers"
 )
 
 _FEW = 6  # dimensions of the tensors that torch is asked with, so that they are small
 
-# Beside element-wise operations: those that look at all shapes before they read, so that they may be asked.
+# Beside element-wise operations and reductions: those that look at all shapes before they read, so that they may be
+# asked.
 _ASKED: frozenset[OpOverload] = frozenset(
     {
         *(aten._softmax.default, aten._log_softmax.default, aten.glu.default, aten.hardswish.default),
@@ -47,8 +48,18 @@ _ASKED: frozenset[OpOverload] = frozenset(
             aten.trace.default,
             aten.linalg_vector_norm.default,
         ),
+        *(aten.sort.default, aten.sort.stable, aten.topk.default, aten.kthvalue.default, aten.mode.default),
+        *(aten.median.default, aten.median.dim, aten.nanmedian.default, aten.nanmedian.dim, aten.logcumsumexp.default),
+        *(aten.cumsum.default, aten.cumprod.default, aten.cummax.default, aten.cummin.default),
     }
 )
+
+
+_ASKED_BY_TAG = {torch.Tag.pointwise, *([torch.Tag.reduction] if hasattr(torch.Tag, "reduction") else [])}
+
+
+def _is_asked(func: OpOverload) -> bool:
+    return func in _ASKED or not _ASKED_BY_TAG.isdisjoint(func.tags)
 
 
 def demand(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -58,7 +69,7 @@ def demand(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
         NoKernel: If torch refuses them, so that the function as written serves the call and raises torch's own error.
         Exception: Torch's own error.
     """
-    if torch.Tag.pointwise in func.tags or func in _ASKED:
+    if _is_asked(func):
         refusal = _answer(func, *_sorted(args, kwargs)).refusal
         _demand(not refusal, f"PyTorch refuses the dtypes: {refusal}")
     further = DEMANDS.get(func)
@@ -75,7 +86,7 @@ def demand_dtypes(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any
     Raises:
         NoKernel: If it has not.
     """
-    if not (torch.Tag.pointwise in func.tags or func in _ASKED) or len(_dtypes((args, kwargs))) < 2:
+    if not _is_asked(func) or len(_dtypes((args, kwargs))) < 2:
         return
     expected, found = _answer(func, *_sorted(args, kwargs)).dtypes, _dtypes(result)
     _demand(
