@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 import opwright
+from tests.suite.nights import mostly_at_night
 
 GOOD, BAD = torch.tensor([1, 2]), torch.tensor([1, 5])
 # With good indices (or divisors) nothing is raised, with bad ones something is.
@@ -39,11 +40,13 @@ UNREAD: dict[str, Callable[[Tensor, Tensor], Any]] = {
     "choice of what is chosen": lambda x, i: x[i].softmax(-1)[:, i],
 }
 
+CASES = [(what, gradient) for what in UNREAD for gradient in (False, True)]
+BY_DAY = [(what, gradient) for what, gradient in CASES if not gradient or what in ("index", "setting", "loss", "power")]
+
 
 @pytest.mark.falls_back
 @pytest.mark.built_together
-@pytest.mark.parametrize("gradient", [False, True])
-@pytest.mark.parametrize("what", UNREAD)
+@pytest.mark.parametrize(("what", "gradient"), mostly_at_night(CASES, by_day=BY_DAY))
 def test_its_errors_are_raised(what: str, gradient: bool) -> None:
     compute = UNREAD[what]
 

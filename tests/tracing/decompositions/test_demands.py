@@ -131,3 +131,35 @@ def test_dtypes_that_torchs_kernels_refuse_raise(case: str) -> None:
     with pytest.raises(type(expected.value)) as raised:
         Operator(reference, name="tests::other_dtypes")(given)
     assert str(raised.value) == str(expected.value)
+
+
+TRUTH, TURNED = torch.tensor([True, False]), torch.tensor([1 + 1j, 2.0])
+REFUSED: dict[str, tuple[Callable[[Tensor], object], Tensor]] = {
+    "relu of truths": (functional.relu, TRUTH),
+    "relu of complex numbers": (functional.relu, TURNED),
+    "clamp of complex numbers": (lambda y: y.clamp(0, 1), TURNED),
+    "floor of complex numbers": (torch.floor, TURNED),
+    "extremes of complex numbers": (lambda y: y.max(0), TURNED),
+    "order of complex numbers": (torch.sort, TURNED),
+    "extremes so far of complex numbers": (lambda y: y.cummax(0), TURNED),
+    "the largest of complex numbers": (lambda y: y.topk(1), TURNED),
+    "the median of complex numbers": (lambda y: y.median(0), TURNED),
+    "a mean of integers": (lambda y: y.mean(), torch.tensor([1, 2])),
+}
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("case", REFUSED)
+def test_dtypes_that_are_refused_raise_where_nobody_reads_the_result(case: str) -> None:
+    compute, given = REFUSED[case]
+
+    def unread(x: Tensor, y: Tensor) -> Tensor:
+        compute(y)
+        return x + 1
+
+    x = torch.ones(2)
+    with pytest.raises(RuntimeError) as expected:
+        unread(x, given)
+    with pytest.raises(type(expected.value)) as raised:
+        Operator(unread, name="tests::unread_dtypes")(x, given)
+    assert str(raised.value) == str(expected.value)

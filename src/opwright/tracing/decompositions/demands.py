@@ -20,8 +20,8 @@ aten = torch.ops.aten
 Tensor = torch.Tensor
 
 _ABOUT_DTYPES = re.compile(
-    r"not implemented for|not supported for|dtype|scalar type|data type|bool(ean)? tensor|cast to|Expected both|does not support|alpha "
-    r"|converted to type|negative integer powers"
+    r"not (implemented|supported) for|dtype|scalar type|data type|bool(ean)? tensor|cast to|Expected both"
+    r"|does not support|alpha |converted to type|negative integer powers"
 )
 
 _FEW = 6  # dimensions of the tensors that torch is asked with, so that they are small
