@@ -206,12 +206,13 @@ Operand = TensorOperand | SizeOperand | ListOperand | ConstantOperand | Optional
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A library operation of torch, e.g. "aten::mm"."""
+    """A library operation of torch, e.g. "aten::mm"; if it `may_raise`, it stays where nobody reads its results."""
 
     targets: tuple[Buffer, ...]
     function: str
     overload: str
     operands: tuple[Operand, ...]
+    may_raise: bool = False
 
 
 @dataclass(frozen=True, slots=True)

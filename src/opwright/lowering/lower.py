@@ -367,7 +367,8 @@ class Lowering:
         if any(returned.alias_info is not None for returned in func._schema.returns):
             self.aliases.update(target.name for target in targets)
         operands = operands_of(func, node, {source: self._in_memory(source) for source in node.all_input_nodes})
-        self.steps.append(Call(targets, func._schema.name, func._schema.overload_name, operands))
+        may_raise = self.effects and node in self.graph.raising
+        self.steps.append(Call(targets, func._schema.name, func._schema.overload_name, operands, may_raise))
 
     def _results(self, func: OpOverload, node: Node) -> tuple[Buffer, ...]:
         """Declare the results of a library operation, in order, also unused ones.

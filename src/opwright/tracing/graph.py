@@ -38,7 +38,7 @@ class Graph:
         number_guards: For which values of varying numbers it is valid.
         hides_from_autograd: Whether the reference detaches a value or computes under no_grad.
         operations: The operations of PyTorch that the reference calls, in order, without views.
-        raising: The operations of a reference that may raise because of values; () if it was derived.
+        raising: The operations of a reference that may raise although the trace did not; () if it was derived.
         draws: The operations that draw random numbers, in order, each with the order of the memory that it fills.
         needs_row_major: Whether it is valid only for contiguous inputs, as in the trace.
         needs_whole_memory: Whether it is valid only for inputs that fill their storage.

@@ -10,13 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from opwright.errors import NoKernel, OpwrightError, Place, UndeclaredMutation, UntraceableReference
-from opwright.ir.call_traits import may_raise
 from opwright.tracing.decompositions.composed import ComposedUnderTransforms
 from opwright.tracing.effects.gradient_mode import SwitchesOn
 from opwright.tracing.effects.watch import unchanged_outside
@@ -27,6 +25,7 @@ from opwright.tracing.interface.results import Result, read_result
 from opwright.tracing.interface.signature import place_of
 from opwright.tracing.interface.specs import ArgumentSpec, ConstantSpec, NumberSpec, TensorSpec
 from opwright.tracing.outside.unasked import is_a, members_of
+from opwright.tracing.raising import raising
 from opwright.tracing.recording.local_variables import LocalVariables
 from opwright.tracing.recording.questions import Listener
 from opwright.tracing.recording.recorder import Recorder
@@ -146,9 +145,10 @@ class Session:
             for output in outputs:
                 self._recorder.lent.refuse(output)
             if not may_copy:
-                self._raising = tuple(filter(_may_raise, self._recorder.fx.nodes))
                 refuse_views(outputs, arguments, self.node)
-                self._recorder.needs_row_major |= may_be_views([self.node(output) for output in outputs])
+                nodes = [self.node(output) for output in outputs]
+                self._raising = raising(self._recorder.fx.nodes, nodes)
+                self._recorder.needs_row_major |= may_be_views(nodes)
         except OpwrightError as refusal:
             raise refusal.again(place_in(reference, refusal)) from refusal
         except _DATA_DEPENDENT as error:
@@ -243,14 +243,6 @@ class Session:
             needs_whole_memory=self._recorder.needs_whole_memory,
             asks_for_identity=self.asks_for_identity,
         )
-
-
-def _may_raise(node: Node) -> bool:
-    if not isinstance(node.target, OpOverload):
-        return False
-    value = node.meta["val"]
-    integers = isinstance(value, torch.Tensor) and not (value.is_floating_point() or value.is_complex())
-    return may_raise(node.target._schema.name, integers=integers)
 
 
 def place_in(reference: Callable[..., Any], error: BaseException) -> Place:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from opwright.ir.call_traits import has_effect, may_raise
+from opwright.ir.call_traits import has_effect
 from opwright.ir.contents import needed, reads_of
 from opwright.ir.program import Call, Check, Kernel, Program, Step, targets_of
 
@@ -12,7 +12,7 @@ from opwright.ir.program import Call, Check, Kernel, Program, Step, targets_of
 def prune(program: Program) -> Program:
     """Remove steps and stores whose buffers nobody reads, and lets that nothing uses.
 
-    Calls that may raise stay, as the lowering has kept only those that a user wrote.
+    Calls that may raise stay: the user wrote them.
 
     Before: kernel a[i0] = exp(x[i0]); kernel y[i0] = x[i0] * 2     (output y)
     After:  kernel y[i0] = x[i0] * 2
@@ -37,8 +37,7 @@ def _prune_kernel(kernel: Kernel, read: set[str]) -> Kernel:
 def _has_effect(step: Step) -> bool:
     if not isinstance(step, Call):
         return isinstance(step, Check)
-    integers = not any(target.dtype.is_floating or target.dtype.is_complex for target in step.targets)
-    return has_effect(step.function) or may_raise(step.function, integers=integers)
+    return step.may_raise or has_effect(step.function)
 
 
 def _writes(step: Step) -> set[str]:

@@ -21,7 +21,7 @@ Tensor = torch.Tensor
 
 _ABOUT_DTYPES = re.compile(
     r"not (implemented|supported) for|dtype|scalar type|data type|bool(ean)? tensor|cast to|Expected both"
-    r"|does not support|alpha |converted to type|negative integer powers"
+    r"|does not support|support complex|alpha |converted to type|negative integer powers"
 )
 
 _FEW = 6  # dimensions of the tensors that torch is asked with, so that they are small
@@ -58,7 +58,8 @@ _ASKED: frozenset[OpOverload] = frozenset(
 _ASKED_BY_TAG = {torch.Tag.pointwise, *([torch.Tag.reduction] if hasattr(torch.Tag, "reduction") else [])}
 
 
-def _is_asked(func: OpOverload) -> bool:
+def is_asked(func: OpOverload) -> bool:
+    """Whether torch's kernel of an operation is asked for the dtypes that it takes."""
     return func in _ASKED or not _ASKED_BY_TAG.isdisjoint(func.tags)
 
 
@@ -69,7 +70,7 @@ def demand(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> N
         NoKernel: If torch refuses them, so that the function as written serves the call and raises torch's own error.
         Exception: Torch's own error.
     """
-    if _is_asked(func):
+    if is_asked(func):
         refusal = _answer(func, *_sorted(args, kwargs)).refusal
         _demand(not refusal, f"PyTorch refuses the dtypes: {refusal}")
     further = DEMANDS.get(func)
@@ -86,7 +87,7 @@ def demand_dtypes(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any
     Raises:
         NoKernel: If it has not.
     """
-    if not _is_asked(func) or len(_dtypes((args, kwargs))) < 2:
+    if not is_asked(func) or len(_dtypes((args, kwargs))) < 2:
         return
     expected, found = _answer(func, *_sorted(args, kwargs)).dtypes, _dtypes(result)
     _demand(

@@ -1,0 +1,38 @@
+"""The operations of a reference whose errors are the user's, also where nobody reads their results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Node
+
+from opwright.ir.call_traits import may_raise
+from opwright.tracing.decompositions.demands import is_asked
+from opwright.tracing.graph import ancestors
+
+
+def raising(nodes: Iterable[Node], outputs: Sequence[Node]) -> tuple[Node, ...]:
+    """Those that may raise because of values; and those that nobody reads, unless a trace has raised what they raise.
+
+    A trace raises what is wrong with shapes, and what is wrong with dtypes where torch was asked (`demands.py`). Other
+    operations check more when they run.
+    """
+    read = set(ancestors(outputs))
+    return tuple(node for node in nodes if _depends_on_values(node) or (node not in read and _checks_more(node)))
+
+
+def _depends_on_values(node: Node) -> bool:
+    if not isinstance(node.target, OpOverload):
+        return False
+    value = node.meta["val"]
+    integers = isinstance(value, torch.Tensor) and not (value.is_floating_point() or value.is_complex())
+    return may_raise(node.target._schema.name, integers=integers)
+
+
+def _checks_more(node: Node) -> bool:
+    target = node.target
+    if not isinstance(target, OpOverload) or not node.all_input_nodes:
+        return False
+    return target.namespace == "aten" and not (target.is_view or is_asked(target))
