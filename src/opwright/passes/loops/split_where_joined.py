@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from opwright.ir import program as ir
@@ -60,10 +60,11 @@ def split_where_joined(program: ir.Program) -> ir.Program:
     This is a rotary embedding; equal parts are fused into one kernel later. All readers of the joined buffer must be
     element-wise, and all that read their results, up to buffers that are in memory anyway.
     """
-    joined = {each.buffer.name: each for each in _joined_in(program) if each.buffer.name not in program.outputs}
+    joined = _joined_in(program)
     if not joined:
         return program
-    split = _Splitting(_without_views(program, joined), joined)
+    seen = _without_views(program, joined)
+    split = _Splitting(seen, _joined_in(seen))  # parts may read others through views
     return split.run() if split.gone else program
 
 
@@ -170,7 +171,7 @@ class _Splitting:
         along = {load.indices[joined.dimension] for load, joined in read if joined.dimension is not None}
         cuts = {(joined.begins, joined.extents) for _, joined in read}
         axis = next((own.name for own in step.axes if {symbol(own.name)} == along), None)
-        if axis is None or len(cuts) != 1:
+        if axis is None or len(cuts) != 1 or not all(_is_along(step, axis, load, joined) for load, joined in read):
             return None
         ((begins, extents),) = cuts
         parts = tuple(
@@ -202,19 +203,21 @@ class _Splitting:
         )
 
 
-def _joined_in(program: ir.Program) -> Iterable[_Joined]:
-    """The buffers that are written part by part."""
+def _joined_in(program: ir.Program) -> Mapping[str, _Joined]:
+    """The buffers that are written part by part and are no outputs, by name."""
     writers: dict[str, list[ir.Kernel]] = {}
     counted = _count_stores(program)
     for step in program.steps:
         if isinstance(step, ir.Kernel) and _is_block(step):
             writers.setdefault(step.stores[0].buffer, []).append(step)
     buffers = ir.buffers_of(program)
+    found: dict[str, _Joined] = {}
     for name, kernels in writers.items():
-        if 1 < len(kernels) <= _MOST_PARTS and len(kernels) == counted[name]:
+        if 1 < len(kernels) <= _MOST_PARTS and len(kernels) == counted[name] and name not in program.outputs:
             joined = _joined(buffers[name], kernels)
             if joined is not None:
-                yield joined
+                found[name] = joined
+    return found
 
 
 def _count_stores(program: ir.Program) -> Counter[str]:
@@ -261,6 +264,13 @@ def _have_wide_rows(buffer: ir.Buffer, extents: Sequence[Integer]) -> bool:
 
 def _is_wide(extent: Integer) -> bool:
     return extent.constant is None or extent.constant >= _LEAST_EXTENT
+
+
+def _is_along(kernel: ir.Kernel, axis: str, load: Load, joined: _Joined) -> bool:
+    """Whether a kernel reads from one end to the other: neither `cat(…)[:n]` nor `cat(…).diagonal()`."""
+    extent = next(own.extent for own in kernel.axes if own.name == axis)
+    sizes = [size for index, size in zip(load.indices, joined.buffer.shape, strict=True) if axis in symbols_of(index)]
+    return sizes == [extent]
 
 
 def _at(part: ir.Kernel, indices: Sequence[Integer]) -> Mapping[str, Integer]:
