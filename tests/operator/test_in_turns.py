@@ -47,7 +47,21 @@ def of_what_is_joined(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.stack((-both[..., 1::2], both[..., ::2]), -1).flatten(-2)[..., : x.shape[-1]] + sin
 
 
-FUNCTIONS = [rotary, of_three, without_the_first, rows, three_of_four, of_what_is_joined]
+def numbers(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Numbers that are counted, not read, in turns."""
+    number = torch.arange(x.shape[-1]) % 5
+    place = torch.arange(x.shape[-1])
+    turned = torch.stack((x[..., ::2] * place[::2], x[..., 1::2] - place[1::2]), -1).flatten(-2)
+    return turned * cos + number * sin + (place[::2] - x[..., 1::2] * place[1::2]).mean()
+
+
+def by_channels(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Gradients of slices that lie in another order than the slices."""
+    turned = x[None, :, :, :].transpose(1, 3)
+    return (turned[:, ::2] * 2 + turned[:, 1::2].sin()).permute(0, 2, 3, 1).mean() + x * cos + sin
+
+
+FUNCTIONS = [rotary, of_three, without_the_first, rows, three_of_four, of_what_is_joined, numbers, by_channels]
 
 
 def laid_otherwise(x: Tensor) -> list[Tensor]:

@@ -83,6 +83,15 @@ MEANINGS: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...], int, int]] = {
     "read in parts along another dimension": (lambda x, y: torch.cat((x, y), 0)[:, 1:].mT * 2, (WIDE, WIDE), 2, 3),
     "read twice through views": (lambda x, y: torch.cat((x, y), 0)[:, 1:].mT[None, :-1] * 2, (WIDE, WIDE), 2, 3),
     "read in another order": (lambda x, y: torch.cat((x, y), 0)[1:] * 2, (WIDE, WIDE), 3, 3),
+    "read up to an earlier end": (lambda x, y: torch.cat((x, y), 0)[:-1] * 2, (WIDE, WIDE), 3, 3),
+    "read up to the end of a part": (lambda x, y: torch.stack((x, y, x), -1)[..., :2] * 2, (WIDE, WIDE), 2, 2),
+    "read along two dimensions": (lambda x, y: torch.cat((x, y), 0).diagonal() * 2, (WIDE, WIDE), 3, 3),
+    "joined of a view of what is joined": (
+        lambda x, y: torch.stack(((c := torch.stack((x, y), 0)).mT, c.mT.exp()), -1) * 2,
+        (WIDE, WIDE),
+        2,
+        3,
+    ),
     "read twice": (lambda x, y: (c := torch.cat((x.tanh(), y), 0)) * c.sin(), (WIDE, WIDE), 2, 3),
     "parts of one element": (lambda x, y: torch.stack((x, y), -1) * 2, (WIDE, WIDE), 1, 2),
     "parts of one element in short rows": (

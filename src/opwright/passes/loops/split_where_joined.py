@@ -63,8 +63,8 @@ def split_where_joined(program: ir.Program) -> ir.Program:
     joined = _joined_in(program)
     if not joined:
         return program
-    plain = _without_views(program, joined)
-    split = _Splitting(plain, _joined_in(plain))
+    seen = _without_views(program, joined)
+    split = _Splitting(seen, _joined_in(seen))  # parts may read others through views
     return split.run() if split.gone else program
 
 
@@ -179,9 +179,8 @@ class _Splitting:
         read = [(load, made[load.buffer]) for load, _ in loads(step) if load.buffer in made]
         along = {load.indices[joined.dimension] for load, joined in read if joined.dimension is not None}
         cuts = {(joined.begins, joined.extents) for _, joined in read}
-        wholes = {joined.buffer.shape[joined.dimension] for _, joined in read if joined.dimension is not None}
-        axis = next((own.name for own in step.axes if {symbol(own.name)} == along and {own.extent} == wholes), None)
-        if axis is None or len(cuts) != 1:
+        axis = next((own.name for own in step.axes if {symbol(own.name)} == along), None)
+        if axis is None or len(cuts) != 1 or not all(_is_along(step, axis, load, joined) for load, joined in read):
             return None
         ((begins, extents),) = cuts
         parts = tuple(
@@ -274,6 +273,13 @@ def _have_wide_rows(buffer: ir.Buffer, extents: Sequence[Integer]) -> bool:
 
 def _is_wide(extent: Integer) -> bool:
     return extent.constant is None or extent.constant >= _LEAST_EXTENT
+
+
+def _is_along(kernel: ir.Kernel, axis: str, load: Load, joined: _Joined) -> bool:
+    """Whether a kernel reads from one end to the other: neither `cat(…)[:n]` nor `cat(…).diagonal()`."""
+    extent = next(own.extent for own in kernel.axes if own.name == axis)
+    sizes = [size for index, size in zip(load.indices, joined.buffer.shape, strict=True) if axis in symbols_of(index)]
+    return sizes == [extent]
 
 
 def _at(part: ir.Kernel, indices: Sequence[Integer]) -> Mapping[str, Integer]:

@@ -79,7 +79,7 @@ def _in_turns(gradient: torch.Tensor, input_sizes: list[int], dim: int, start: i
         return NotImplemented
     zeros = torch.zeros_like(gradient)
     turns = [gradient if turn == start else zeros for turn in range(step)]
-    return torch.stack(turns, dim + 1).view(input_sizes)
+    return torch.stack(turns, dim + 1).reshape(input_sizes)  # it may lie as the gradient does, by channels
 
 
 def _is_multiple(size: Any, of: int) -> bool:

@@ -125,12 +125,17 @@ def accesses_of(kernel: Kernel, iotas: Set[str], *, in_parts: bool = True) -> tu
         in_parts: Whether neighbours in the last dimension may be one access.
     """
     gathers = tuple(_gather(kernel, let) for let in kernel.lets if isinstance(let, Gather))
-    found: dict[_Neighbourhood, list[_Element]] = {}
-    for let in kernel.lets:
-        if isinstance(let.value, Load) and not isinstance(let, Gather):
-            _put(found, kernel, _Element(let.name, let.value.buffer, let.value.indices, let.value.dtype, None))
+    elements = [
+        _Element(let.name, let.value.buffer, let.value.indices, let.value.dtype, None)
+        for let in kernel.lets
+        if isinstance(let.value, Load) and not isinstance(let, Gather)
+    ]
     for name, store in zip(store_names(kernel), kernel.stores, strict=True):
-        _put(found, kernel, _Element(name, store.buffer, store.indices, store.value.dtype, store))
+        elements.append(_Element(name, store.buffer, store.indices, store.value.dtype, store))
+    found: dict[_Neighbourhood, list[_Element]] = {}
+    for element in elements:
+        near = None if element.buffer in iotas else _neighbourhood(kernel, element)
+        found.setdefault(near or element.name, []).append(element)
     runs = (run for key, near in found.items() for run in _runs(near, key, in_parts))
     return (*gathers, *(_access(kernel, run, iotas) for run in runs))
 
@@ -172,10 +177,6 @@ class _Element:
 
 # The key that elements of one neighbourhood share, with the distance of their rows' elements; a name, for a single one.
 _Neighbourhood = tuple[bool, str, tuple[Integer, ...], int] | str
-
-
-def _put(found: dict[_Neighbourhood, list[_Element]], kernel: Kernel, element: _Element) -> None:
-    found.setdefault(_neighbourhood(kernel, element) or element.name, []).append(element)
 
 
 def _neighbourhood(kernel: Kernel, element: _Element) -> _Neighbourhood | None:
