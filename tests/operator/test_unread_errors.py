@@ -93,3 +93,28 @@ def test_a_derivative_does_not_compute_what_the_forward_pass_has_checked() -> No
     forward, _, backward = operator.source("cpp").partition("chosen_backward")
     assert "is_within(i.at" in forward
     assert "is_within(i.at" not in backward
+
+
+@torch.library.custom_op("unread_errors::ensure_positive", mutates_args=())
+def _ensure_positive(i: Tensor) -> Tensor:
+    if bool((i < 0).any()):
+        raise ValueError("an index is negative")
+    return i.clone()
+
+
+@_ensure_positive.register_fake
+def _(i: Tensor) -> Tensor:
+    return torch.empty_like(i)
+
+
+def test_an_operation_of_others_is_run_where_nobody_reads_its_result() -> None:
+    def unread(x: Tensor, i: Tensor) -> Tensor:
+        torch.ops.unread_errors.ensure_positive(i)
+        return x.exp() + 1
+
+    operator = opwright.operator(unread, name="opwright::unread_operation")
+    x = torch.randn(3, 3)
+    torch.testing.assert_close(operator(x, GOOD), unread(x, GOOD))
+    assert operator.last_rung == "cpp"
+    with pytest.raises(ValueError, match="an index is negative"):
+        operator(x, -GOOD)

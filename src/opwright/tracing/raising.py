@@ -12,6 +12,8 @@ from opwright.ir.call_traits import may_raise
 from opwright.tracing.decompositions.demands import is_asked
 from opwright.tracing.graph import ancestors
 
+aten = torch.ops.aten
+
 
 def raising(nodes: Iterable[Node], outputs: Sequence[Node]) -> tuple[Node, ...]:
     """Those that may raise because of values; and those that nobody reads, unless a trace has raised what they raise.
@@ -33,6 +35,6 @@ def _depends_on_values(node: Node) -> bool:
 
 def _checks_more(node: Node) -> bool:
     target = node.target
-    if not isinstance(target, OpOverload) or not node.all_input_nodes:
+    if not isinstance(target, OpOverload) or not node.all_input_nodes or target.namespace == "prims":
         return False
-    return target.namespace == "aten" and not (target.is_view or is_asked(target))
+    return target is aten.as_strided.default or not (target.is_view or is_asked(target))

@@ -144,6 +144,8 @@ REFUSED: dict[str, tuple[Callable[[Tensor], object], Tensor]] = {
     "extremes so far of complex numbers": (lambda y: y.cummax(0), TURNED),
     "the largest of complex numbers": (lambda y: y.topk(1), TURNED),
     "the median of complex numbers": (lambda y: y.median(0), TURNED),
+    "pooled truths": (lambda y: functional.max_pool1d(y[None, None], 2), TRUTH),
+    "a decomposition of integers": (lambda y: torch.linalg.qr(y[None]), torch.tensor([1, 2])),
     "a mean of integers": (lambda y: y.mean(), torch.tensor([1, 2])),
 }
 

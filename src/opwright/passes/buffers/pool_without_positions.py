@@ -58,7 +58,7 @@ def _along_rows(call: Call, buffers: dict[str, Buffer]) -> list[Step]:
     operands = (TensorOperand(rows.name), *map(_last, (kernel, stride, padding, dilation)), ceil)
     return [
         View(rows, image.name, (*leading, ZERO, symbol(view_axes(rank - 1)[-1]))),
-        Call((pooled,), "aten::max_pool1d", "", operands),
+        Call((pooled,), "aten::max_pool1d", "", operands, call.may_raise),
         View(target, pooled.name, (*leading, last)),
     ]
 

@@ -48,7 +48,7 @@ _ASKED: frozenset[OpOverload] = frozenset(
             aten.trace.default,
             aten.linalg_vector_norm.default,
         ),
-        *(aten.sort.default, aten.sort.stable, aten.topk.default, aten.kthvalue.default, aten.mode.default),
+        *(aten.sort.default, aten.sort.stable, aten.mode.default),
         *(aten.median.default, aten.median.dim, aten.nanmedian.default, aten.nanmedian.dim, aten.logcumsumexp.default),
         *(aten.cumsum.default, aten.cumprod.default, aten.cummax.default, aten.cummin.default),
     }
