@@ -73,9 +73,9 @@ def _in_turns(gradient: torch.Tensor, input_sizes: list[int], dim: int, start: i
     No guard is set for this: other sizes would need kernels of their own.
     """
     size = input_sizes[dim]
-    if not (0 <= start < step <= _MOST_TURNS and _is_multiple(size, step)):
+    if not (type(start) is int and 0 <= start < step <= _MOST_TURNS and _is_multiple(size, step)):
         return NotImplemented
-    if gradient.shape[dim] != size // step:  # the slice ends earlier
+    if not statically_known_true(gradient.shape[dim] == size // step):  # the slice ends earlier
         return NotImplemented
     zeros = torch.zeros_like(gradient)
     turns = [gradient if turn == start else zeros for turn in range(step)]
