@@ -14,6 +14,7 @@ from opwright.passes.order import optimize
 from tests.derived import lowered, lowered_joint, specs_of
 from tests.operator.against_eager import assert_as_eager, random
 from tests.quiet_settings import quiet_settings
+from tests.suite.nights import mostly_at_night
 
 
 def rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -63,20 +64,24 @@ def by_channels(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 FUNCTIONS = [rotary, of_three, without_the_first, rows, three_of_four, of_what_is_joined, numbers, by_channels]
 
+CASES = [(layouts, function) for layouts in (1, 4) for function in FUNCTIONS]
+
 
 def laid_otherwise(x: Tensor) -> list[Tensor]:
     """A tensor in several layouts."""
     wide = torch.cat((x, x), -1)
-    return [x, x.mT.contiguous().mT, wide[..., ::2], x[:1].expand(x.shape)]
+    return [wide[..., ::2], x, x.mT.contiguous().mT, x[:1].expand(x.shape)]
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_it_is_as_eager(function: Callable[..., Tensor]) -> None:
+@pytest.mark.built_together
+@pytest.mark.parametrize(("layouts", "function"), mostly_at_night(CASES, by_day=len(FUNCTIONS)))
+def test_it_is_as_eager(layouts: int, function: Callable[..., Tensor]) -> None:
     """Values, and derivatives of both orders, in any layout."""
-    operator = Operator(function, name=f"in_turns::{function.__name__}", settings=quiet_settings(optimized=False))
-    for shape in ((12, 4, 36), (2, 5, 12), (4, 1, 12)):
+    name = f"in_turns::{function.__name__}_{layouts}"
+    operator = Operator(function, name=name, settings=quiet_settings(optimized=False))
+    for shape in ((12, 4, 36), (2, 5, 12), (4, 1, 12))[: 2 * layouts]:
         tables = random(*shape[1:]), random(*shape[1:])
-        for x in laid_otherwise(random(*shape)):
+        for x in laid_otherwise(random(*shape))[:layouts]:
             assert_as_eager(operator, x.requires_grad_(), *tables)
 
 
@@ -121,6 +126,7 @@ def of_a_library_call(x: Tensor, f: Tensor) -> Tensor:
     return torch.view_as_real(torch.complex(x, x) @ torch.complex(x, -x).mT).sum(-1) + f.abs().sum()
 
 
+@pytest.mark.built_together
 @pytest.mark.parametrize("function", [turned, beside_the_whole, of_a_result, into_the_library, of_a_library_call])
 def test_parts_of_complex_numbers_are_as_in_eager(function: Callable[..., object]) -> None:
     operator = Operator(function, name=f"in_turns::{function.__name__}", settings=quiet_settings(optimized=False))
