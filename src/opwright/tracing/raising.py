@@ -14,6 +14,11 @@ from opwright.tracing.graph import ancestors
 
 aten = torch.ops.aten
 
+# These take any dtype, and a trace has seen the shapes.
+_ONLY_MOVE = frozenset(
+    {aten.flip.default, aten.repeat.default, aten.roll.default, aten.tril.default, aten.triu.default}
+)
+
 
 def raising(nodes: Iterable[Node], outputs: Sequence[Node]) -> tuple[Node, ...]:
     """Those that may raise because of values; and those that nobody reads, unless a trace has raised what they raise.
@@ -37,4 +42,4 @@ def _checks_more(node: Node) -> bool:
     target = node.target
     if not isinstance(target, OpOverload) or not node.all_input_nodes or target.namespace == "prims":
         return False
-    return target is aten.as_strided.default or not (target.is_view or is_asked(target))
+    return target is aten.as_strided.default or not (target.is_view or is_asked(target) or target in _ONLY_MOVE)
