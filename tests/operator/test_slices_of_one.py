@@ -20,8 +20,13 @@ def apart(x: Tensor) -> Tensor:
     return x[:4:2].sin() + x[1:4:2].cos()
 
 
+def of_a_slice(x: Tensor) -> Tensor:
+    """A half of a half, rounded up."""
+    return x[1:4:2][::2] * x
+
+
 @pytest.mark.parametrize("first", [2, 3, 8])
-@pytest.mark.parametrize("function", [product, apart])
+@pytest.mark.parametrize("function", [product, apart, of_a_slice])
 def test_they_are_broadcast(function: Callable[..., Tensor], first: int) -> None:
     """Of three rows, there are two even ones and one odd one."""
     name = f"slices_of_one::{function.__name__}_{first}"

@@ -92,12 +92,6 @@ class Bounds:
         found = [self._least_of(expression, related) for related in (False, True)]
         return max((bound for bound in found if bound is not None), default=None)
 
-    def set_for(self, expression: Integer) -> int | None:
-        """The lower bound that a condition sets for an expression itself, be it one for what is subtracted."""
-        added = dict(expression.terms).get((), 0)
-        bound = self.at_least.get(expression - added)
-        return None if bound is None else bound + added
-
     def _least_of(self, expression: Integer, related: bool) -> int | None:
         key = (expression, related)
         if key not in self._least:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opwright.ir.expressions.integer import Condition, Integer, Quotient, integer, replace_atoms
+from opwright.ir.expressions.integer import Condition, Integer, replace_atoms
 from opwright.ir.relations.relations import relations
 from opwright.ir.relations.simplified import simplified
 from opwright.ir.relations.spans import bounds_in, span_of
@@ -20,23 +20,10 @@ class EqualSizes:
     def spell(self, size: Integer) -> Integer:
         """From `a == (b + 2) // 3`: `(b + 2) // 3` becomes `a`, and `b - 2*((b + 2) // 3)` becomes `b - 2*a`.
 
-        From `b >= 2`: `max(1, b)` becomes `b`. From `2 <= b < 4`: `b // 2` becomes 1, which torch may know without a
-        guard, and broadcasts.
+        From `b >= 2`: `max(1, b)` becomes `b`.
         """
         shorter = self._shortest.get(size) or replace_atoms(size, self._shortest)
-        found = simplified(self._shortest.get(shorter, shorter), self._bounds)
-        return replace_atoms(found, self._numbers_in(found))
-
-    def _numbers_in(self, size: Integer) -> dict[Integer, Integer]:
-        """The quotients that guards leave one value."""
-        found: dict[Integer, Integer] = {}
-        for monomial, _ in size.terms:
-            for atom in monomial:
-                if isinstance(atom, Quotient) and (by := atom.divisor.constant) is not None and by > 0:
-                    least, greatest = self._bounds.least_of(atom.dividend), self._bounds.set_for(-atom.dividend)
-                    if least is not None and greatest is not None and least // by == -greatest // by:
-                        found[atom.dividend // by] = integer(least // by)
-        return found
+        return simplified(self._shortest.get(shorter, shorter), self._bounds)
 
 
 def _shortest_spellings(guards: Sequence[Condition]) -> dict[Integer, Integer]:

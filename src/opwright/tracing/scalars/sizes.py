@@ -83,10 +83,17 @@ class SizeTable:
         return tuple(self.integer(size) for size in tensor.shape)
 
     def integer(self, size: int | torch.SymInt) -> Integer:
-        """A traced size as an integer expression."""
+        """A traced size as an integer expression; a plain number if guards leave no other value.
+
+        From `2 <= n < 4`, torch knows that `n // 2` is 1, and broadcasts without a guard of its own. Kernels that took
+        it for any size would read past its only element.
+        """
         if isinstance(size, int):
             return integer(size)
-        return self.translate(size.node.expr.xreplace(self.environment.replacements))
+        expression = size.node.expr.xreplace(self.environment.replacements)
+        if not expression.is_Atom and (bounds := self.environment.bound_sympy(expression)).is_singleton():
+            expression = bounds.lower
+        return self.translate(expression)
 
     def real(self, number: torch.SymFloat) -> RealOperand:
         """A traced float as a function of sizes; a plain number if it does not depend on sizes."""
