@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from opwright.ir.expressions.expression import Expression, Load, apply, cast
-from opwright.ir.expressions.integer import ONE, ZERO, Integer, symbol
-from opwright.ir.program import Axis, Buffer, Kernel, Store
-
-Indices = tuple[Integer, ...]
+from opwright.ir.expressions.integer import ONE, ZERO, Integer
+from opwright.ir.program import Buffer, Kernel, Store
+from opwright.lowering.nodes import over
+from opwright.lowering.views import Indices
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,7 @@ def joined(target: Buffer, pieces: Iterable[Piece], dimension: int) -> Iterator[
     """
     offset = ZERO
     for position, piece in enumerate(pieces):
-        axes = tuple(Axis(f"i{d}", size) for d, size in enumerate(piece.shape))
-        indices = tuple(symbol(axis.name) for axis in axes)
+        axes, indices = over(piece.shape)
         at = tuple(index + offset if d == dimension else index for d, index in enumerate(indices))
         store = Store(target.name, at, cast(piece.at(indices), target.dtype))
         yield Kernel(f"{target.name}_{position}", (target,) if position == 0 else (), axes, (), (store,))

@@ -26,8 +26,8 @@ _ABOUT_DTYPES = re.compile(
 
 _FEW = 6  # dimensions of the tensors that torch is asked with, so that they are small
 
-# Beside element-wise operations and reductions: those that look at all shapes before they read, so that they may be
-# asked.
+# Only operations that look at all shapes before they read may be asked: element-wise ones, reductions, and these.
+_ASKED_BY_TAG = {torch.Tag.pointwise, *([torch.Tag.reduction] if hasattr(torch.Tag, "reduction") else [])}
 _ASKED: frozenset[OpOverload] = frozenset(
     {
         *(aten._softmax.default, aten._log_softmax.default, aten.glu.default, aten.hardswish.default),
@@ -53,9 +53,6 @@ _ASKED: frozenset[OpOverload] = frozenset(
         *(aten.cumsum.default, aten.cumprod.default, aten.cummax.default, aten.cummin.default),
     }
 )
-
-
-_ASKED_BY_TAG = {torch.Tag.pointwise, *([torch.Tag.reduction] if hasattr(torch.Tag, "reduction") else [])}
 
 
 def is_asked(func: OpOverload) -> bool:
