@@ -107,7 +107,11 @@ def _jvp_by_pulling_back(
                 raise
             hint = "differentiate in reverse mode, or call it without torch.utils.checkpoint"
             raise HidesFromGradients("the function saves tensors by hooks, as checkpoints do", hint=hint) from error
-        _, push, *_ = torch.func.vjp(pull, tuple(torch.zeros_like(output) for output in outputs))
+        try:
+            _, push, *_ = torch.func.vjp(pull, tuple(torch.zeros_like(output) for output in outputs))
+        except RuntimeError as error:  # as where a gradient of what changes in place has no gradient
+            fact = f"its gradient cannot be differentiated for forward mode: {str(error).partition(' Hint')[0]}"
+            raise HidesFromGradients(fact, hint="differentiate in reverse mode") from error
         (moved,) = push(tuple(tangents))
     return outputs, moved, *others
 

@@ -76,6 +76,19 @@ def test_forward_mode_of_a_checkpoint_is_that_of_the_function(transform: str) ->
         torch.testing.assert_close(TRANSFORMS[transform](operator, x), TRANSFORMS[transform](checkpointed, x))
 
 
+def multiplied_up(x: Tensor) -> Tensor:
+    """Its gradient reads what is overwritten, and has none itself; `torch.vander` does so."""
+    both = torch.stack((x, 2 * x), -1)
+    return both.copy_(both.cumprod(-1))
+
+
+@pytest.mark.parametrize("transform", mostly_at_night(["jvp", "jacfwd", "dual tensors"], by_day=1))
+def test_forward_mode_needs_no_second_derivative(transform: str) -> None:
+    operator, x = Operator(multiplied_up, name="tests::multiplied_up"), torch.tensor([0.5, 2.0])
+    for _ in range(2):
+        torch.testing.assert_close(TRANSFORMS[transform](operator, x), TRANSFORMS[transform](multiplied_up, x))
+
+
 PLACES = torch.tensor([0, 1, 0])
 # Several values for one place, each of which has a gradient, and gradients that are computed by logarithms.
 WITHOUT_ADJOINT: dict[str, Callable[[Tensor], Tensor]] = {
