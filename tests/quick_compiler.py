@@ -85,7 +85,8 @@ precompile() {{
 use() {{
   first=$1
   shift
-  folder=$(dirname "opwright/$first")
+  folder=opwright/$first
+  folder=${{folder%/*}}
   ready=${{0%/*}}/{ready}-${{first##*/}}
   begun=$ready-begun
   if [ ! -d "$ready" ] && mkdir "$begun" 2>/dev/null; then

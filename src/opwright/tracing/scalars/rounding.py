@@ -7,6 +7,7 @@ an integer 0. Here every sum and product is wrapped, so that sympy does not simp
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,8 +19,16 @@ from opwright.errors import NumberNeeded
 from opwright.tracing.scalars.numbers import NumberTable
 from opwright.tracing.torch_hooks.exchanged import Exchanged
 
-_METHODS = ("add", "sub", "mul")
-_PLAIN: dict[str, Callable[[Any, Any], Any]] = {name: getattr(SymNode, name) for name in _METHODS}
+_WRAPPED = ("add", "sub", "mul")
+_PYTHON: dict[str, Callable[..., Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "float_truediv": operator.truediv,
+    "int_truediv": operator.truediv,
+    "neg": operator.neg,
+}
+_PLAIN: dict[str, Callable[..., Any]] = {name: getattr(SymNode, name) for name in _PYTHON}
 
 
 @contextmanager
@@ -33,35 +42,43 @@ def rounding_each_step(numbers: NumberTable) -> Iterator[None]:
         yield
 
 
-def _rounding(name: str) -> Callable[[Any, Any], Any]:
+def _rounding(name: str) -> Callable[..., Any]:
     plain = _PLAIN[name]
 
-    def computed(left: Any, right: Any) -> Any:
-        result = plain(left, right)
+    def computed(*operands: Any) -> Any:
+        result = plain(*operands)
         numbers = _exchanged.here()
         if numbers is None or result.pytype is not float:
             return result
-        for zero, number in ((left, right), (right, left)):
-            if zero.expr.is_zero and number.expr.free_symbols and not (name == "sub" and zero is right):
-                _settle_sign(name, zero, number, numbers)
-        if result.expr.is_number or result.expr.is_Atom or isinstance(result.expr, Identity):
+        for place, (zero, number) in enumerate(zip(operands, reversed(operands), strict=True)):
+            if zero.expr.is_zero and number.expr.free_symbols and not (place and name.endswith("truediv")):
+                _settle_sign(name, zero, number, numbers, subtracted=place == 1 and name == "sub")
+        if result.expr.is_number:  # zeros of sympy have no sign
+            return result.wrap_float(float(_PYTHON[name](*(operand.hint for operand in operands))))
+        if name not in _WRAPPED or result.expr.is_Atom or isinstance(result.expr, Identity):
             return result
         return SymNode(Identity(result.expr), result.shape_env, float, result.hint)
 
     return computed
 
 
-def _settle_sign(name: str, zero: Any, number: Any, numbers: NumberTable) -> None:
-    """Refuse a product with zero, whose sign depends on the number; a sum is the number, unless that is zero too."""
-    is_size = numbers.is_size_of(number.expr)
-    if is_size and (name != "mul" or math.copysign(1, zero.constant) * number.hint > 0):
+def _settle_sign(name: str, zero: Any, number: Any, numbers: NumberTable, *, subtracted: bool) -> None:
+    """Refuse what sympy, whose zero has no sign, would give another sign, or the sign that it has for these sizes only.
+
+    A sum with -0.0 is the number itself, and so is what remains if 0.0 is subtracted; another sum is, unless the number
+    is zero too. 0.0 is divided as it stands. A product with zero is zero.
+    """
+    is_sum, sign = name in ("add", "sub"), math.copysign(1, zero.hint)
+    if sign == (-1 if is_sum and not subtracted else 1) and name != "mul":
+        return
+    if numbers.is_size_of(number.expr) and (is_sum or (name == "mul" and sign * number.hint > 0)):
         return  # of two positive numbers
-    if name == "mul":
-        raise numbers.refuse("the function multiplies a number by zero, which keeps its sign", number.expr)
+    if not is_sum:
+        raise numbers.refuse("the function multiplies or divides zero, which keeps its sign", number.expr)
     none = number.wrap_float(0.0) if number.pytype is float else number.wrap_int(0)
     if number.eq(none).guard_bool(__file__, 0):
         refusal = numbers.refuse("the function adds a number to zero", number.expr)
         raise NumberNeeded(refusal.fact, names=refusal.names, only_here=True)
 
 
-_exchanged: Exchanged[NumberTable] = Exchanged({(SymNode, name): _rounding(name) for name in _METHODS})
+_exchanged: Exchanged[NumberTable] = Exchanged({(SymNode, name): _rounding(name) for name in _PYTHON})

@@ -97,6 +97,8 @@ class SizeTable:
 
     def real(self, number: torch.SymFloat) -> RealOperand:
         """A traced float as a function of sizes; a plain number if it does not depend on sizes."""
+        if number.node.constant is not None:
+            return float(number.node.constant)
         return translate_real(number.node.expr.xreplace(self.environment.replacements), self.translate)
 
     def guards(self) -> tuple[Condition, ...]:
