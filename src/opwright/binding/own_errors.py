@@ -9,6 +9,7 @@ from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 from opwright.binding.environment import hooks_of_saved_tensors
+from opwright.binding.transforms.as_written import RunsAsWritten
 from opwright.errors import (
     FallbackRefused,
     FallbackWarning,
@@ -60,13 +61,13 @@ def _is_awaited() -> bool:
 
 
 def is_wanted(error: BaseException) -> bool:
-    """Whether the reference or other user code raised an error, or strict settings asked for it.
+    """Whether the reference or other user code raised an error, strict settings asked for it, or it asks a caller.
 
     User code inside of an operator means signal handlers and saved-tensor hooks; checkpoints raise in these to stop a
     recomputation. A refusal that passed through a checkpoint's hooks is one of a checkpoint inside of the function,
     which a trace has run.
     """
-    if isinstance(error, (FallbackRefused, FallbackWarning)) or comes_from_a_signal(error):
+    if isinstance(error, (FallbackRefused, FallbackWarning, RunsAsWritten)) or comes_from_a_signal(error):
         return True
     code = _code if isinstance(error, OpwrightError) else {*_code, *_code_of_saved_tensor_hooks()}
     return any(frame.f_code in code for frame, _ in traceback.walk_tb(error.__traceback__))

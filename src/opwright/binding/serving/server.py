@@ -21,10 +21,10 @@ from opwright.binding.environment import (
     is_recorded,
 )
 from opwright.binding.fallbacks import Fallbacks
-from opwright.binding.own_errors import is_for_the_caller, is_wanted, runs_reference
+from opwright.binding.own_errors import is_for_the_caller, is_wanted
 from opwright.binding.rungs import RungName
+from opwright.binding.serving.by_reference import ServesByReference
 from opwright.binding.serving.fed_outputs import run_in_cpp
-from opwright.binding.serving.last_rung import RemembersRung
 from opwright.binding.serving.numbers import Numbers, constants_of, needed_in
 from opwright.binding.tape import LEFT, Flat, Tape
 from opwright.binding.transforms.levels import are_transformed
@@ -45,7 +45,6 @@ from opwright.errors import (
 )
 from opwright.ir.names.identifiers import identifiers
 from opwright.settings import Settings
-from opwright.tracing.interface.flatten import Leaves
 from opwright.tracing.interface.signature import Kind, Signature
 from opwright.tracing.outside.hazards import OutsideUnknown
 from opwright.tracing.outside.ran import RanMore, for_good
@@ -55,7 +54,7 @@ _is_grad_enabled = torch.is_grad_enabled
 _MOST_TRACES = 3  # of a function that changes what it reads while it is traced
 
 
-class Server(RemembersRung):
+class Server(ServesByReference):
     """Serves the calls of one operator.
 
     Args:
@@ -90,11 +89,7 @@ class Server(RemembersRung):
         serve_inside: Callable[[Sequence[Any]], Any],
         serve_cast: Callable[[Sequence[Any]], Any] | None = None,
     ) -> None:
-        super().__init__()
-        self._written = written
-        self._reference = reference
-        self._fallback = fallback
-        self._refused = getattr(reference, "refused", lambda _, *given: fallback(*given))
+        super().__init__(written, reference, fallback)
         self._signature = signature
         self._settings = settings
         self._fallbacks = fallbacks
@@ -131,7 +126,7 @@ class Server(RemembersRung):
             given = self._signature.bind(args, kwargs) if kwargs or len(args) != self._arity else args
             if self.leaves(given):
                 latest.leave(given, self._settings, is_one_operation=True)  # C++ may be there by now
-                return self.serve_by_reference(given)
+                return self.run_instead(given)
         result: Any = NotImplemented
         if latest is not None and not is_compiling():
             try:
@@ -150,20 +145,14 @@ class Server(RemembersRung):
                 if is_wanted(error):
                     raise
         if latest is not None and result is LEFT:
-            return self._serve_left(args, kwargs)
+            return self.serve_left(args, kwargs)
         if self.serve_spread is not None and (result := self.serve_spread(args, kwargs)) is not NotImplemented:
             return result
         if self._is_beyond and not pinned and is_quiet() and self._variants.is_beyond():
-            return self._serve_left(args, kwargs)
+            return self.serve_left(args, kwargs)
         if kwargs or len(args) != self._arity:
             args = self._signature.bind(args, kwargs)
         return self._serve_slowly(args, pinned=pinned)
-
-    @runs_reference
-    def _serve_left(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run the function as written, of the arguments as they came."""
-        self.last_rung = "composed"
-        return self._fallback(*args.given) if isinstance(args, Leaves) else self._written(*args, **kwargs)
 
     def _are_plain(self, latest: Variants, args: tuple[Any, ...]) -> bool:
         """Whether Python can run what is at hand without looking further: for tensors, and giving tensors."""
@@ -186,14 +175,6 @@ class Server(RemembersRung):
         result = function(args)
         self.last_rung = rung
         return result
-
-    @runs_reference
-    def serve_by_reference(self, args: Sequence[Any], refusal: OpwrightError | None = None) -> Any:
-        """Run the function as written; a reference with parts that can be served hears why there are no kernels."""
-        self.last_rung = "composed"
-        if not isinstance(args, Leaves):
-            return self._reference(*args)
-        return self._fallback(*args.given) if refusal is None else self._refused(refusal, *args.given)
 
     def _run(self, variants: Variants, args: Sequence[Any], constants: Key) -> Any:
         """Run loaded kernels; raises Declined if there are none for these arguments."""
@@ -226,9 +207,7 @@ class Server(RemembersRung):
             if pinned or isinstance(error, RanMore) or is_for_the_caller(error):  # a module reads more
                 raise
             fault = fault_of(error)
-        result = self.serve_by_reference(args, fault if self.is_ordinary(args) else None)
-        self._fallbacks.tell(fault)
-        return result
+        return self.run_instead(args, fault if self.is_ordinary(args) else None, lambda: self._fallbacks.tell(fault))
 
     def _serve_found_or_made(self, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
         """Find or make the variant for these arguments, or run the reference with a warning."""
@@ -245,7 +224,7 @@ class Server(RemembersRung):
             return self._serve_compiled(args) if is_recorded() else self.serve_by_reference(args)
         if not self.is_ordinary(args):
             result = self._serve_inside(args)
-            return self.serve_by_reference(args) if result is NotImplemented else result
+            return self.run_instead(args) if result is NotImplemented else result
         return self._serve_plainly(args, pinned=pinned, gradients=gradients)
 
     def _serve_plainly(self, args: Sequence[Any], *, pinned: bool, gradients: bool) -> Any:
@@ -271,15 +250,14 @@ class Server(RemembersRung):
                 refusal = moved
         if pinned:
             raise refusal
-        result = self.serve_by_reference(args, None if isinstance(refusal, StillBuilding) else refusal)
-        self._fallbacks.tell(refusal)
-        return result
+        reason = None if isinstance(refusal, StillBuilding) else refusal
+        return self.run_instead(args, reason, lambda: self._fallbacks.tell(refusal))
 
     def _serve_what_is_left(self, variants: Variants, args: Sequence[Any], *, gradients: bool) -> Any:
         """Run the function as written, because kernels gain nothing over it."""
         if gradients:
             variants.leave(args, self._settings, is_one_operation=True)
-        return self.serve_by_reference(args)
+        return self.run_instead(args)
 
     def leaves(self, args: Sequence[Any]) -> bool:
         """Whether calls like this one are left to the function, as it is now, and C++ does not know."""
@@ -323,30 +301,31 @@ class Server(RemembersRung):
         self, variants: Variants, args: Sequence[Any], needed: Mapping[int, bool], *, pinned: bool, gradients: bool
     ) -> Any:
         way, recording = self._way(args, constants_of(args), gradients)
+        refusal: OpwrightError
         is_for_good = True
         try:
             return self._run_added(variants, args, way, recording, needed, pinned=pinned)
         except (UnsupportedReturn, UndeclaredMutation, OutsideMoved, RanMore, LeftToFunction, StillBuilding):
             raise
-        except TracingFailed as failure:
-            result = self.serve_by_reference(args, failure)  # for a wrong call, it raises its own error
-            variants.refuse(way, args, failure)
-            if pinned:
-                raise
-            refusal: OpwrightError = failure.again()
         except OpwrightError as error:
-            if pinned or is_for_the_caller(error):
+            if not isinstance(error, TracingFailed) and (pinned or is_for_the_caller(error)):
                 raise
-            refusal, result = error.again(), self.serve_by_reference(args, error)
+            refusal = error
         except Declined:
             refusal = NoKernel("a guard of its new kernel fails for these arguments")
             variants.refuse(way, args, refusal)
             is_for_good = False
-            result = self.serve_by_reference(args, refusal)  # for an index out of range, say, it raises
-        self._fallbacks.tell(refusal)
-        if gradients and is_for_good and variants.is_refused(way, args):
-            variants.leave(args, self._settings)
-        return result
+
+        def settle() -> None:
+            if isinstance(refusal, TracingFailed):  # and the call is not a wrong one, which raises its own error
+                variants.refuse(way, args, refusal)
+                if pinned:
+                    raise refusal
+            self._fallbacks.tell(refusal.again())
+            if gradients and is_for_good and variants.is_refused(way, args):
+                variants.leave(args, self._settings)
+
+        return self.run_instead(args, refusal, settle)
 
     def _run_added(
         self,

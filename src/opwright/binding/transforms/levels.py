@@ -18,6 +18,7 @@ import torch
 
 from opwright.binding.native import native
 from opwright.binding.own_errors import runs_reference
+from opwright.binding.transforms.as_written import RunsAsWritten, below_transforms
 from opwright.binding.transforms.dual_tensors import serve_dual
 from opwright.binding.transforms.other_draws import OtherDraws, are_on_gpu
 from opwright.binding.transforms.over_entries import over_entries
@@ -90,11 +91,22 @@ class TransformServer:
             return self._draw_alike(args)
         if self._hides:
             return self._run_reference(args)
+        was_entered, below_transforms.is_entered = below_transforms.is_entered, True
         try:
             return self._serve_below(args)
         except HidesFromGradients:
             self._hides = True
-            return self._run_reference(args)
+            settle = None
+        except RunsAsWritten as left:
+            if was_entered:
+                raise
+            settle = left.settle
+        finally:
+            below_transforms.is_entered = was_entered
+        served = self._run_reference(args)
+        if settle:
+            settle()
+        return served
 
     def _serve_below(self, args: Sequence[Any]) -> Served:
         transforms = self._operator.transforms
