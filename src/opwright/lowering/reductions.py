@@ -32,20 +32,24 @@ class Reduction:
     reducer: str
     truth: bool = False
 
-    def of(self, dtype: DType) -> Reduction:
-        """The reduction of elements of a dtype: the largest truth value is whether any is true."""
-        return (
-            Reduction(_OF_TRUTHS[self.reducer], truth=True)
-            if dtype is DType.BOOL and self.reducer in _OF_TRUTHS
-            else self
-        )
+    def of(self, dtype: DType, result: DType) -> Reduction:
+        """The reduction of elements of a dtype: the largest truth value is whether any is true.
+
+        That of a byte is a byte, 0 or 1.
+        """
+        if self.truth and result is not DType.BOOL:
+            return Reduction(_OF_NUMBERS[self.reducer], truth=True)
+        is_of_truths = dtype is DType.BOOL and self.reducer in _OF_TRUTHS
+        return Reduction(_OF_TRUTHS[self.reducer], truth=True) if is_of_truths else self
 
     def element(self, value: Expression, result: DType) -> Expression:
         """What is reduced, for an element of the tensor and the dtype of the result."""
-        return cast(cast(value, value.dtype.computed), DType.BOOL if self.truth else result)
+        computed = cast(value, value.dtype.computed)
+        return cast(cast(computed, DType.BOOL), result) if self.truth else cast(computed, result)
 
 
 _OF_TRUTHS = {"maximum": "any", "minimum": "all"}
+_OF_NUMBERS = {"any": "maximum", "all": "product"}  # of 0 and 1; that of none is 0 and 1
 REDUCTIONS: Mapping[Any, Reduction] = {
     aten.sum: Reduction("sum"),
     aten.prod: Reduction("product"),
@@ -84,7 +88,7 @@ def reduce_kernel(
         keep: Whether they stay, with one element.
         order: In which order its dimensions lie in memory; () as written.
     """
-    row = row.of(source.dtype)
+    row = row.of(source.dtype, target.dtype)
     axes = [Axis(f"i{dimension}", size) for dimension, size in enumerate(source.shape)]
     value = row.element(Load(source.name, tuple(symbol(axis.name) for axis in axes), source.dtype), target.dtype)
     at = tuple(

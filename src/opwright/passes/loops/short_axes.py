@@ -71,7 +71,7 @@ def _ends_in_a_short_axis(kernel: Kernel) -> bool:
 
 
 def _is_short(axis: Axis) -> bool:
-    return (extent := axis.extent.constant) is not None and extent <= _MOST_COPIES
+    return (extent := axis.extent.constant) is not None and 0 < extent <= _MOST_COPIES
 
 
 def _to_write_out(kernel: Kernel, loaded: Iterable[ElementAt], buffers: Mapping[str, Buffer]) -> Axes:
@@ -85,7 +85,7 @@ def _to_write_out(kernel: Kernel, loaded: Iterable[ElementAt], buffers: Mapping[
     while True:
         run = _innermost_run(axes, steps)
         length = product(axis.extent for axis in run).constant
-        if len(run) == len(axes) or length is None or copies * length > _MOST_COPIES:
+        if len(run) == len(axes) or not length or copies * length > _MOST_COPIES:
             break
         found += run
         copies *= length
