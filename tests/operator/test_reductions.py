@@ -226,7 +226,9 @@ def test_nan_and_infinities_are_where_eager_has_them(settings: Settings) -> None
     assert operator.last_rung == "cpp"
 
 
-@pytest.mark.parametrize("dtype", mostly_at_night([torch.uint8, torch.bool, torch.int32, torch.int64, torch.float64], by_day=2))
+@pytest.mark.parametrize(
+    "dtype", mostly_at_night([torch.uint8, torch.bool, torch.int32, torch.int64, torch.float64], by_day=2)
+)
 def test_other_dtypes(dtype: torch.dtype, settings_quick_by_day: Settings) -> None:
     def reference(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
         return x.sum(-1), x.sum(0), x.any(-1), x.all(0), x.amax(-1), x.amin(0)

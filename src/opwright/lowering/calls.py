@@ -70,7 +70,9 @@ def _operand(func: OpOverload, kind: str, value: Any, buffers: Mapping[Node, Buf
         return ConstantOperand("cpu", "Device")
     if isinstance(value, torch.layout) and value is not torch.strided:
         fact = f"{func.name()} makes a tensor that is {str(value).removeprefix('torch.')}, which kernels do not take"
-        raise NoKernel(fact, hint="keep it outside of the operator; gradients are dense without sparse= and sparse_grad=")
+        raise NoKernel(
+            fact, hint="keep it outside of the operator; gradients are dense without sparse= and sparse_grad="
+        )
     if (named := _KINDS_BY_NAME.get(type(value))) is not None:
         return ConstantOperand(str(value).removeprefix("torch."), named)
     raise NoKernel(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,36 @@ def test_gradients_in_inference_mode(function: Function) -> None:
             found = grad(sums(operator))(x)
             generator.manual_seed(0)
             torch.testing.assert_close(found, grad(sums(function))(x))
+
+
+def test_a_list_that_is_given_is_changed_as_often_as_in_eager() -> None:
+    def appending(x: Tensor, kept: list[Tensor]) -> Tensor:
+        kept.append(x.detach())
+        return x.sin() * len(kept)
+
+    operator, x = Operator(appending, name="as_written::appending"), torch.ones(2, 3)
+    for transform in TRANSFORMS.values():
+        lists: list[list[Tensor]] = [[], []]
+        found = transform(partial(operator, kept=lists[0]), x)
+        torch.testing.assert_close(found, transform(partial(appending, kept=lists[1]), x))
+        assert len(lists[0]) == len(lists[1])
+
+
+def test_an_operator_in_a_function_as_written_runs_once_too() -> None:
+    """The outer function may ask whether two arguments are one, and is not served below the level then."""
+
+    def outer(x: Tensor, y: Tensor) -> Tensor:
+        calls.append(1)
+        return inner(x) if x is y else x * y
+
+    inner = Operator(that_counts, name="as_written::inner")
+    operator, x = Operator(outer, name="as_written::outer"), torch.ones(2, 3)
+    for transform in TRANSFORMS.values():
+        outcomes = []
+        for function in (operator, outer):
+            calls.clear()
+            outcomes.append((transform(lambda x, function=function: function(x, x), x), len(calls)))
+        torch.testing.assert_close(*outcomes)
 
 
 @pytest.mark.parametrize("transform", ["grad", "vmap of grad"])

@@ -16,27 +16,29 @@ from opwright.derivation.forward import is_differentiable, split
 from opwright.tracing.torch_hooks import functorch
 
 
-def serve_dual(transforms: Transformed, reference: Callable[..., Any], args: Sequence[Any]) -> Served:
+def serve_dual(
+    transforms: Transformed, run_reference: Callable[[Sequence[Any]], Served], args: Sequence[Any]
+) -> Served:
     """Serve a call with a dual tensor among the arguments.
 
     Args:
         transforms: The operator's transforms.
-        reference: The function as written, for batches of the legacy `vmap`, whose tangents are hidden, and for
-            tangents of another dtype than their argument's.
+        run_reference: Runs the function as written, for batches of the legacy `vmap`, whose tangents are hidden, and
+            for tangents of another dtype than their argument's.
         args: The arguments, in order.
     """
     primals, tangents = list(args), {}
     for position, arg in enumerate(args):
         if isinstance(arg, torch.Tensor):
             if functorch.is_in_old_batch(arg):
-                return reference(*args), "composed"
+                return run_reference(args)
             primals[position], tangent = forward_ad.unpack_dual(arg)
             if tangent is not None:
                 if tangent.dtype is not arg.dtype:  # what is computed from it has its dtype
-                    return reference(*args), "composed"
+                    return run_reference(args)
                 tangents[position] = tangent
     if any(map(functorch.is_in_old_batch, tangents.values())):
-        return reference(*args), "composed"
+        return run_reference(args)
     forward = transforms.jvp(tuple(tangents))
     found, draw = noting_draws(forward, *primals, *tangents.values())
     result, moved = split(found)

@@ -28,6 +28,7 @@ from opwright.binding.variants.states import Outside
 from opwright.derivation.backward import is_backward
 from opwright.errors import HidesFromGradients
 from opwright.settings import Settings
+from opwright.tracing.interface.flatten import Leaves
 from opwright.tracing.interface.memory import given_twice
 from opwright.tracing.torch_hooks import functorch
 
@@ -73,6 +74,8 @@ class TransformServer:
     ) -> None:
         self._operator = operator
         self._reference = reference
+        self._fallback = getattr(reference, "fallback", reference)
+        self._is_written = not is_backward(reference)  # gradients are computed below the level, where autograd is
         self._settings = settings
         self._outside = outside
         self.draws_otherwise = OtherDraws(reference, outside).are_in
@@ -91,7 +94,7 @@ class TransformServer:
             return self._draw_alike(args)
         if self._hides:
             return self._run_reference(args)
-        was_entered, below_transforms.is_entered = below_transforms.is_entered, True
+        was_entered, below_transforms.is_entered = below_transforms.is_entered, self._is_written
         try:
             return self._serve_below(args)
         except HidesFromGradients:
@@ -111,7 +114,7 @@ class TransformServer:
     def _serve_below(self, args: Sequence[Any]) -> Served:
         transforms = self._operator.transforms
         if not functorch.are_active():
-            return serve_dual(transforms, self._reference, args)
+            return serve_dual(transforms, self._run_reference, args)
         if not self._has_asked:
             self._has_asked = True
             native.equip(self, self._settings)
@@ -129,4 +132,8 @@ class TransformServer:
 
     @runs_reference
     def _run_reference(self, args: Sequence[Any]) -> Served:
-        return self._reference(*args), "composed"
+        was_entered, below_transforms.is_entered = below_transforms.is_entered, False
+        try:
+            return (self._fallback(*args.given) if isinstance(args, Leaves) else self._reference(*args)), "composed"
+        finally:
+            below_transforms.is_entered = was_entered
