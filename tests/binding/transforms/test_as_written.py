@@ -45,6 +45,12 @@ def that_counts(x: Tensor) -> Tensor:
     return x.sin() * len(calls)
 
 
+def that_counts_and_adds(x: Tensor) -> Tensor:
+    """The sum asks the arguments for their sizes first, in C++ that lets no error through."""
+    calls.append(1)
+    return x + x
+
+
 def that_prints(x: Tensor) -> Tensor:
     print("ran")
     return x.sin()
@@ -59,7 +65,7 @@ def that_asks(x: Tensor) -> Tensor:
     return x * 2 if isinstance(x, torch.nn.Parameter) else x.sin()
 
 
-FUNCTIONS = [of_a_generator, of_numpy, of_python, that_counts, that_prints, of_data, that_asks]
+FUNCTIONS = [of_a_generator, of_numpy, of_python, that_counts, that_counts_and_adds, that_prints, of_data, that_asks]
 
 
 def sums(function: Function) -> Function:

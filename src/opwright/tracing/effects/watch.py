@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -94,22 +95,25 @@ class paused:  # noqa: N801 - read as what it does; a generator would be watched
     Args:
         calls_nobody: Whether nothing of the user can run in the block, as in an operation on tensors; then trace
             functions in front of the watch, which look for functions that run, stop as well.
+        operation: What is run, if it is one of torch's dispatcher. Those that ask for sizes or the device are asked by
+            C++ in places where an error would end the process; they raise nothing.
 
     Raises:
         SideEffect: If the function has changed something before.
     """
 
-    __slots__ = ("_calls_nobody", "_paused")
+    __slots__ = ("_calls_nobody", "_operation", "_paused")
 
-    def __init__(self, *, calls_nobody: bool = False) -> None:
+    def __init__(self, *, calls_nobody: bool = False, operation: OpOverload | None = None) -> None:
         self._calls_nobody = calls_nobody
+        self._operation = operation
         self._paused: none_of_them | None = None
 
     def __enter__(self) -> None:
         watch = _watching()
         if watch is None or not (self._calls_nobody or watch is next(installed())):
             return
-        if watch.refusal is not None:
+        if watch.refusal is not None and (self._operation is None or _gives_a_tensor(self._operation)):
             raise watch.refusal
         self._paused = none_of_them()
         self._paused.__enter__()
@@ -119,6 +123,10 @@ class paused:  # noqa: N801 - read as what it does; a generator would be watched
             self._paused.__exit__()
         if error is not None and _watching() is not None and isinstance(error, _of_traces()):
             meets(error)
+
+
+def _gives_a_tensor(operation: OpOverload) -> bool:
+    return any("Tensor" in str(result.type) for result in operation._schema.returns)
 
 
 @functools.cache

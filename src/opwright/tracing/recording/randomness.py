@@ -83,7 +83,7 @@ class _Watch(Unseen, TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.has_seen_a_draw |= is_draw(func, args, kwargs or {})
-        with paused():
+        with paused(operation=func):
             return func(*args, **kwargs or {})
 
 

@@ -134,7 +134,7 @@ class Recorder(Unseen, TorchDispatchMode):
         if func is _DEVICE and type(args[0]) is FakeTensor:  # asked by torch's own functions, several times each
             return args[0].fake_device
         self.described.look_from(sys._getframe(1))
-        with paused(calls_nobody=True):
+        with paused(calls_nobody=True, operation=func):
             if func in LOOKS_FOR_NAN and torch.is_anomaly_check_nan_enabled() and not is_outside(sys._getframe(1)):
                 return self._finds_no_nan(func, args)
             return self._dispatched(func, args, kwargs or {})
