@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,7 +32,8 @@ inline Served serve(const py::object& target, const Objects& arguments) {
   return {std::move(result), target.attr("last_rung")};
 }
 
-inline Served over_batch(const Level& level, Call asked) {
+// Nothing if no argument has a batch and random numbers are drawn, for each entry or to raise the error of `vmap`.
+inline std::optional<Served> over_batch(const Level& level, Call asked) {
   Positions positions;
   std::vector<std::pair<at::Tensor, int64_t>> batches;
   for (size_t position = 0; position < asked.arguments.size(); ++position) {
@@ -42,7 +44,13 @@ inline Served over_batch(const Level& level, Call asked) {
     batches.push_back(*std::move(batch));
   }
   std::optional<Below> below(std::in_place);
-  if (positions.empty()) return serve(asked.target, asked.arguments);
+  if (positions.empty()) {
+    const GeneratorState before = GeneratorState::now();
+    Served served = serve(asked.target, asked.arguments);
+    if (before == GeneratorState::now() || level.randomness() == std::string_view("same")) return served;
+    before.go_there();
+    return std::nullopt;
+  }
   for (size_t k = 0; k < positions.size(); ++k) {
     const auto& [tensor, dimension] = batches[k];
     asked.arguments[positions[k]] = object_of(dimension == 0 ? tensor : tensor.movedim(dimension, 0));
@@ -52,7 +60,7 @@ inline Served over_batch(const Level& level, Call asked) {
   below.reset();
   Returned returned(served.result);
   for (at::Tensor& tensor : returned.tensors) tensor = level.add_batch(tensor);
-  return {returned.rebuilt(), served.rung};
+  return Served{returned.rebuilt(), served.rung};
 }
 
 // Split the results of the forward-mode operator into results and tangents, as in derivation/forward.py.

@@ -164,3 +164,21 @@ def test_tangents_may_be_of_another_dtype(make, way):
         expected = tuple(way(squared, x, tangent))
         for _ in range(2):
             torch.testing.assert_close(tuple(way(operator, x, tangent)), expected)
+
+
+@pytest.mark.parametrize("randomness", ["error", "different", "same"])
+def test_what_has_no_batch_draws_for_each_entry(make, randomness):
+    def noisy(x: Tensor) -> Tensor:
+        return x * torch.rand_like(x)
+
+    def of_each(f):
+        torch.manual_seed(0)
+        try:
+            return torch.vmap(lambda _: f(X) * 2, randomness=randomness)(WEIGHT), torch.rand(1)
+        except RuntimeError as error:
+            return type(error), torch.rand(1)
+
+    operator, expected = make(noisy), of_each(noisy)
+    for _ in range(2):
+        found = of_each(operator)
+        assert found == expected if randomness == "error" else all(map(torch.equal, found, expected))

@@ -23,7 +23,8 @@ from opwright.tracing.torch_hooks.functorch import Level, Transform
 def step_below(operator: Transformable, transforms: Transformed, args: Sequence[Any]) -> Served | None:
     """Serve a call by the operator of the innermost transform.
 
-    None if that is not grad, vmap or jvp, or if a tangent is of another dtype than its argument.
+    None if that is not grad, vmap or jvp, if a tangent is of another dtype than its argument, or if a `vmap` has none
+    of the arguments in its batch and random numbers are drawn, for each entry or to raise its error.
 
     Args:
         operator: The operator.
@@ -42,7 +43,7 @@ def step_below(operator: Transformable, transforms: Transformed, args: Sequence[
     return None
 
 
-def _over_batch(level: Level, operator: Transformable, transforms: Transformed, args: list[Any]) -> Served:
+def _over_batch(level: Level, operator: Transformable, transforms: Transformed, args: list[Any]) -> Served | None:
     positions, moved = [], []
     for position, arg in enumerate(args):
         if isinstance(arg, torch.Tensor):
@@ -53,7 +54,11 @@ def _over_batch(level: Level, operator: Transformable, transforms: Transformed, 
                 moved.append((position, dimension))
     with level.below():
         if not positions:
-            return operator(*args), operator.last_rung
+            result, draw = noting_draws(operator, *args)
+            if draw is None or level.randomness == "same":
+                return result, operator.last_rung
+            torch.set_rng_state(draw.generator)
+            return None
         for position, dimension in moved:
             args[position] = args[position].movedim(dimension, 0)
         batched = transforms.batched(tuple(positions), level.randomness)
