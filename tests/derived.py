@@ -70,6 +70,8 @@ def _torch_meaning(call: Any) -> CallMeaning:
         given = [_to_torch(operand) for operand in operands]
         named = {a.name: given[position] for position, a in enumerate(arguments) if a.kwarg_only}
         returned = operation(*given[: len(given) - len(named)], **named)
+        if returned is None:  # of what only raises
+            return ()
         return tuple(r.numpy() for r in returned) if isinstance(returned, (tuple, list)) else returned.numpy()
 
     return meaning
@@ -80,7 +82,7 @@ def _to_torch(operand: Any) -> Any:
         case np.ndarray():
             return torch.from_numpy(np.array(operand))
         case str():
-            return getattr(torch, operand)
+            return getattr(torch, operand, operand)  # a dtype, or what an error says
         case list():
             return [_to_torch(item) for item in operand]
         case _:
