@@ -310,7 +310,7 @@ class Server(ServesByReference):
         except OpwrightError as error:
             if not isinstance(error, TracingFailed) and (pinned or is_for_the_caller(error)):
                 raise
-            refusal = error
+            refusal = error if pinned else error.again()  # a traceback would keep the arguments in a cycle with it
         except Declined:
             refusal = NoKernel("a guard of its new kernel fails for these arguments")
             variants.refuse(way, args, refusal)
@@ -321,7 +321,7 @@ class Server(ServesByReference):
                 variants.refuse(way, args, refusal)
                 if pinned:
                     raise refusal
-            self._fallbacks.tell(refusal.again())
+            self._fallbacks.tell(refusal)
             if gradients and is_for_good and variants.is_refused(way, args):
                 variants.leave(args, self._settings)
 
