@@ -19,7 +19,7 @@ def settings() -> Settings:
     return settings_on_host()
 
 
-@pytest.mark.parametrize("seed", [22, 1003])
+@pytest.mark.parametrize("seed", [22, pytest.param(1003, marks=pytest.mark.nightly)])
 def test_random_program(seed: int, settings: Settings) -> None:
     with cuda_kernels():
         check(seed, settings, resized=True, for_gpus=True)

@@ -6,6 +6,7 @@ from torch.nn import functional
 
 from opwright.api.operator import Operator
 from tests.quiet_settings import quiet_settings
+from tests.suite.nights import mostly_at_night
 
 
 def weighted(x, weight, bias):
@@ -24,6 +25,7 @@ CASES = {
     "columns of two axes in planes": ((9, 1, 3, 200), (1, 3, 200)),
     "lanes, and rows that are left": ((4, 75, 20), (20,)),
 }
+BY_DAY = ("rows", "pieces", "lanes, and rows that are left")
 
 
 def gradients(function, shape, of_columns, dtype):
@@ -33,7 +35,7 @@ def gradients(function, shape, of_columns, dtype):
     return torch.autograd.grad(function(*arguments), arguments, given.to(dtype))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", mostly_at_night(CASES, BY_DAY))
 @pytest.mark.parametrize("function", [weighted, of_sums])
 def test_sums_are_as_exact_as_those_of_pytorch(function, case):
     shape, of_columns = CASES[case]

@@ -118,7 +118,7 @@ def test_a_given_value_may_be_made_of_another() -> None:
     assert {node.name for node in inputs_behind(joint)} == {"x", "w", "v", "first", "second"}
 
 
-@pytest.fixture(params=["one layer", "two layers"])
+@pytest.fixture(params=[pytest.param("one layer", marks=pytest.mark.nightly), "two layers"])
 def case(request: pytest.FixtureRequest) -> tuple[Operator, list[Tensor]]:
     torch.manual_seed(3)
     x, w, v = (torch.randn(4, 4, dtype=torch.float64).requires_grad_() for _ in range(3))

@@ -56,7 +56,7 @@ def wait_for_a_compiler(log: Path) -> None:
         time.sleep(0.005)
 
 
-@pytest.mark.parametrize("count", [6, pytest.param(32, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("count", [4, pytest.param(32, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("victim", mostly_at_night(["the one that builds", "any"], by_day=1))
 @pytest.mark.parametrize("task", ["load", "build"])
 def test_all_but_the_killed_one_get_the_same(

@@ -72,7 +72,7 @@ def ends_of_a_crowd(processes: int, settings: Settings, chooser: random.Random) 
     return ended
 
 
-@pytest.mark.parametrize("processes", [6, pytest.param(32, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("processes", [4, pytest.param(32, marks=pytest.mark.nightly)])
 def test_processes_that_are_killed_leave_the_others_and_the_next_one_right(processes, tmp_path):
     chooser = random.Random(processes)
     torch.set_num_threads(1)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.include.vmath_functions import TARGETS, compile_with_gcc
+from tests.suite.nights import mostly_at_night
 
 MOST_ULPS = 3.5
 FARTHEST_ANGLE, LARGEST_EXPONENT = 2.0**20, 64.0
@@ -31,7 +32,7 @@ SOURCE = "\n".join(
 )
 
 
-@pytest.fixture(scope="module", params=TARGETS)
+@pytest.fixture(scope="module", params=mostly_at_night(TARGETS, 1))
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     folder = tmp_path_factory.mktemp("complex_near")
     source, made = folder / "near.cpp", folder / "near.so"

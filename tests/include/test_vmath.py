@@ -20,6 +20,7 @@ from tests.include.vmath_functions import (
     UNARY,
     compile_with_gcc,
 )
+from tests.suite.nights import mostly_at_night
 
 DRIVER = Path(__file__).with_name("vmath_sweep.cpp")
 INTEGER_UNARY = {"abs": torch.abs, "sign": torch.sign}
@@ -101,7 +102,7 @@ def _pointer(array: np.ndarray) -> ctypes.c_void_p:
     return array.ctypes.data_as(ctypes.c_void_p)
 
 
-@pytest.fixture(scope="module", params=TARGETS)
+@pytest.fixture(scope="module", params=mostly_at_night(TARGETS, 1))
 def sweep(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sweep:
     library = tmp_path_factory.mktemp("vmath") / f"sweep_{request.param}.so"
     compile_with_gcc(request.param, "-shared", "-fPIC", "-pthread", str(DRIVER), "-o", str(library))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.include.vmath_functions import BINARY, INLINE_DOUBLE, INLINE_DOUBLE_BINARY, UNARY, compile_with_gcc
 
 COMPLEX = ("exp", "log", "sin", "cos", "tanh", "sqrt", "sigmoid")
@@ -65,6 +67,7 @@ def _vectorised(loops: dict[str, str], directory: Path) -> set[str]:
     return {name for line, name in enumerate(loops, start=3) if line in lines}
 
 
+@pytest.mark.nightly
 def test_gcc_vectorises_every_loop(tmp_path: Path) -> None:
     assert set(LOOPS) - _vectorised(LOOPS, tmp_path) == set()
 

@@ -73,7 +73,7 @@ CHANGES: dict[str, Callable[[nn.Module], object]] = {
 
 
 @pytest.mark.built_together
-@pytest.mark.parametrize("name", mostly_at_night(CHANGES, by_day=[*CHANGES][::4]))
+@pytest.mark.parametrize("name", mostly_at_night(CHANGES, by_day=[*CHANGES][4::4]))
 def test_changes_between_calls_are_seen(name: str) -> None:
     torch.manual_seed(0)
     plain = Found()

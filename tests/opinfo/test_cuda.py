@@ -32,7 +32,7 @@ def entries() -> list[str]:
     return [f"{name}|{dtype}" for dtype in DTYPES for name, info in chosen if DTYPES[dtype] in info.dtypes]
 
 
-@pytest.mark.parametrize("name", mostly_at_night(SAMPLE, by_day=2))
+@pytest.mark.parametrize("name", mostly_at_night(SAMPLE, by_day=1))
 def test_entry(name: str, settings: Settings) -> None:
     with cuda_kernels():
         record = sweep_entry(f"{name}|float32", 1, settings)

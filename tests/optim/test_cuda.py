@@ -70,7 +70,7 @@ def test_steps_are_those_of_the_processor(name: str, shapes: Any, no_definition:
 
 @pytest.mark.parametrize(("name", "hyper"), mostly_at_night([
     ("AdamW", {}), ("SGD", {}), ("SGD", {"momentum": 0.9}), ("Lion", {}), ("LAMB", {"weight_decay": 0.1}),
-], 2))  # fmt: skip
+], 1))  # fmt: skip
 def test_parameters_of_one_element_have_kernels(name: str, hyper: dict[str, Any], no_definition: None) -> None:
     """Such as the bias of a layer with one output."""
     cls = getattr(opwright.optim, name)

@@ -77,7 +77,7 @@ CASES = mostly_at_night([
     (opwright.optim.Lion, torch.float32, {"maximize": True, "max_grad_norm": 2.0}),
     (opwright.optim.Rprop, torch.float32, {}),
     (opwright.optim.Adagrad, torch.float32, {"max_grad_norm": 0.5}),
-], 2)  # fmt: skip
+], 1)  # fmt: skip
 
 
 @pytest.mark.parametrize(("cls", "dtype", "options"), CASES)

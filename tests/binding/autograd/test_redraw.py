@@ -92,7 +92,7 @@ TRANSFORMS = [
 ]  # fmt: skip
 
 
-BY_DAY = (pulled_back_twice, jacobian_of_jacobian, gradients_over_a_batch, batched_backward_pass)
+BY_DAY = (jacobian_of_jacobian, gradients_over_a_batch, batched_backward_pass)
 
 
 @pytest.mark.falls_back

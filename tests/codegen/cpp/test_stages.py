@@ -33,7 +33,7 @@ CHAINS: dict[str, tuple[Callable[..., Tensor], int]] = {
 }
 
 
-BY_DAY = ("two in a row", "reduced", "one is the same for a row", "a factor of the row", "masked", "a loss")
+BY_DAY = ("two in a row", "one is the same for a row", "masked", "a loss")
 
 
 @pytest.mark.parametrize("name", mostly_at_night(CHAINS, BY_DAY))

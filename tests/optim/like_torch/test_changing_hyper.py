@@ -37,7 +37,7 @@ CHANGES: dict[str, dict[str, tuple[Any, ...]]] = {
     "ASGD": {"alpha": (0.75, 0.5), "t0": (1.0, 3.0), "lambd": (1e-4, 0.1)},
     "Adafactor": {"d": (1.0, 2.0), "eps": ((None, 1e-3), (0.0, 1e-3), (1e-4, 0.1)), "weight_decay": DECAYS},
 }  # fmt: skip
-BY_DAY = [("SGD with a buffer", 0), ("AdamW", 0), ("Rprop", 0)]
+BY_DAY = [("SGD with a buffer", 0), ("Rprop", 0)]
 
 
 def cases() -> Iterator[tuple[str, int]]:

@@ -29,7 +29,7 @@ HYPER: dict[str, dict[str, Any]] = {
     "Adafactor": {},
     "Muon": {},
 }  # fmt: skip
-BY_DAY = ("ASGD", "NAdam", "Adam", "Muon")
+BY_DAY = ("NAdam", "Adam")
 SHAPES = ((3, 4), ())
 
 
