@@ -58,7 +58,7 @@ def wait_for_a_compiler(log: Path) -> None:
 
 @pytest.mark.parametrize("count", [4, pytest.param(32, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("victim", mostly_at_night(["the one that builds", "any"], by_day=1))
-@pytest.mark.parametrize("task", ["load", "build"])
+@pytest.mark.parametrize("task", mostly_at_night(["load", "build"], by_day=1))
 def test_all_but_the_killed_one_get_the_same(
     task: str, victim: str, count: int, tasks: dict[str, Task], settings: Settings, write_script: WriteScript
 ) -> None:

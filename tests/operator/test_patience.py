@@ -88,6 +88,7 @@ def test_a_call_that_waits_no_more_reads_nothing_from_disk(monkeypatch: pytest.M
     assert 0 < of_the_first == len(read_keys)
 
 
+@pytest.mark.nightly
 def test_a_pinned_call_and_patience_without_limit_wait(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     slowly(monkeypatch)
     settings = replace(settings_in(tmp_path), patience_s=0.0)

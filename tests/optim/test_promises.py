@@ -125,7 +125,9 @@ def test_a_compiled_step_and_a_plain_one_are_the_same() -> None:
     assert_same(run(True), run(False))
 
 
-@pytest.mark.parametrize(("named", "loaded_named"), [*itertools.product([True, False], repeat=2)])
+@pytest.mark.parametrize(
+    ("named", "loaded_named"), mostly_at_night(itertools.product([True, False], repeat=2), by_day=2)
+)
 def test_named_parameters_load_states_of_others(named: bool, loaded_named: bool) -> None:
     """To and from torch.optim, whether parameters are named or not."""
 

@@ -70,6 +70,7 @@ def test_interrupts_come_where_the_shell_of_the_tests_ignores_them() -> None:
     assert run("-c", textwrap.dedent(text)).stdout == "True\n"
 
 
+@pytest.mark.nightly
 def test_no_operators_are_there_before() -> None:
     """So that a program is as the first of its process."""
     text = "import sys, opwright; print(sorted({'sympy', 'torch._dynamo', 'opwright.lowering.lower'} & {*sys.modules}))"

@@ -78,7 +78,7 @@ SUITES = (
 )
 
 
-@pytest.mark.parametrize("suite", mostly_at_night(SUITES, by_day=1))
+@pytest.mark.parametrize("suite", mostly_at_night(SUITES, by_day=0))
 def test_results_are_the_same(suite: str, tmp_path: Path) -> None:
     """With kernels for which no result is too small."""
     always = f"{chosen_compiler() or 'g++'} -DOPWRIGHT_LEAST_STREAMED_BYTES=0"

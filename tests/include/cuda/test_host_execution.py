@@ -94,6 +94,7 @@ def test_kernels_give_what_they_give_on_a_gpu(name: str, run: Run) -> None:
     np.testing.assert_allclose([float(line) for line in done.stdout.split()], EXPECTED[name], rtol=1e-15)
 
 
+@pytest.mark.nightly
 def test_stacks_are_changed_by_the_system_where_the_processor_is_another(run: Run) -> None:
     assert run("row_sums", "-O1", "-DOPWRIGHT_UCONTEXT").stdout == run("row_sums", "-O1").stdout
 
