@@ -8,6 +8,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import opwright
+from tests.suite.nights import mostly_at_night
 
 
 class Normalized(nn.Module):

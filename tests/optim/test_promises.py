@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 from typing import Any
 
 import pytest
@@ -126,7 +125,7 @@ def test_a_compiled_step_and_a_plain_one_are_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("named", "loaded_named"), mostly_at_night(itertools.product([True, False], repeat=2), by_day=2)
+    ("named", "loaded_named"), mostly_at_night([(True, False), (False, True), (True, True), (False, False)], by_day=2)
 )
 def test_named_parameters_load_states_of_others(named: bool, loaded_named: bool) -> None:
     """To and from torch.optim, whether parameters are named or not."""

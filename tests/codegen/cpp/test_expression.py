@@ -227,7 +227,7 @@ def meaning(expression: Expression, values: dict[str, float]) -> np.generic:
 
 def test_random_expressions_compute_what_they_mean(needs_torch_library: None, tmp_path: Path) -> None:
     random = Random(0)
-    expressions = [random_number(random, 4) for _ in range(300)]
+    expressions = [random_number(random, 4) for _ in range(200)]
     functions = compile_functions(tmp_path, "double {name}(double a, double b)", [*map(spell_value, expressions)])
     for expression, function in zip(expressions, functions, strict=True):
         function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double] * 2
@@ -262,7 +262,7 @@ def random_size(random: Random, depth: int) -> Integer:
 
 def test_sizes_compute_as_in_python(needs_torch_library: None, tmp_path: Path) -> None:
     random = Random(1)
-    sizes = [random_size(random, 3) for _ in range(300)]
+    sizes = [random_size(random, 3) for _ in range(150)]
     conditions = [
         Condition(random.choice([*RELATIONS]), random_size(random, 2), random_size(random, 2)) for _ in range(100)
     ]
