@@ -11,7 +11,7 @@ import torch
 from opwright.binding.variants.kinds import Key, constant_key
 from opwright.errors import NoKernel, Place, WrongResult
 from opwright.tracing.interface.orders import Order, order_of, orders_of
-from opwright.tracing.torch_hooks.memory_formats import MemoryFormats
+from opwright.tracing.torch_hooks.layouts.memory_formats import MemoryFormats
 
 _MOST_REMEMBERED = 4096
 Described = tuple[tuple[int, ...], torch.dtype]

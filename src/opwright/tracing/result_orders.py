@@ -27,8 +27,8 @@ from opwright.tracing.recording.draws import DrawnOrders
 from opwright.tracing.recording.validation import GoesOn
 from opwright.tracing.torch_hooks.disabled import spare_the_compiler
 from opwright.tracing.torch_hooks.isolation import Modes, in_fresh_thread
-from opwright.tracing.torch_hooks.memory_formats import MemoryFormats, NoSuchView
-from opwright.tracing.torch_hooks.processor_formats import ProcessorFormats
+from opwright.tracing.torch_hooks.layouts.memory_formats import MemoryFormats, NoSuchView
+from opwright.tracing.torch_hooks.layouts.processor_formats import ProcessorFormats
 
 aten = torch.ops.aten
 

@@ -7,7 +7,7 @@ from math import prod
 
 import pytest
 
-from opwright.tracing.torch_hooks.groups_of_dimensions import groups_of_dimensions
+from opwright.tracing.torch_hooks.layouts.groups_of_dimensions import groups_of_dimensions
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from torch.nn import functional
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from opwright.tracing.interface.orders import order_of
-from opwright.tracing.torch_hooks.memory_formats import MemoryFormats
-from opwright.tracing.torch_hooks.processor_formats import ProcessorFormats
+from opwright.tracing.torch_hooks.layouts.memory_formats import MemoryFormats
+from opwright.tracing.torch_hooks.layouts.processor_formats import ProcessorFormats
 from tests.opinfo.cases import operations, samples_of
 from tests.suite.strides import stride_difference
 

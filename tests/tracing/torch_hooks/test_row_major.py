@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from opwright.tracing.scalars.sizes import SizeTable
 from opwright.tracing.torch_hooks.fake_mode import LeanFakeTensorMode, QuickFakeTensorMode, fake_mode
-from opwright.tracing.torch_hooks.row_major import COMPARING, OF_ONE, OF_TWO, RowMajor
+from opwright.tracing.torch_hooks.layouts.row_major import COMPARING, OF_ONE, OF_TWO, RowMajor
 
 aten = torch.ops.aten
 COPY = aten.clone.default

@@ -14,7 +14,7 @@ from opwright.binding.dispatcher.results import FUNCTION_TRANSFORMS, as_schema_r
 from opwright.binding.environment import recording
 from opwright.toolchain.process.forks import Lock, hold_off_forks
 from opwright.tracing.recording.validation import GoesOn
-from opwright.tracing.torch_hooks.memory_formats import MemoryFormats
+from opwright.tracing.torch_hooks.layouts.memory_formats import MemoryFormats
 
 _libraries: dict[str, tuple[torch.library.Library, Callable[[], None]]] = {}
 _lock = Lock()

@@ -14,7 +14,7 @@ _OF_OPERATORS = (
     "opwright.binding.autograd.redraw",
     "opwright.derivation.pull_back",
     "opwright.tracing.torch_hooks.functorch",
-    "opwright.tracing.torch_hooks.memory_formats",
+    "opwright.tracing.torch_hooks.layouts.memory_formats",
     "opwright.tracing.interface.memory",
     "opwright.tracing.interface.orders",
     "opwright.tracing.scalars.guards",

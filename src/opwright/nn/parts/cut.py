@@ -50,11 +50,11 @@ class Cut:
         """Whether the module is served as a whole if it can be."""
         if self.parts is not None:
             return self.is_chosen
-        return has_forward(module) and (not self.depth or not any(module.children()))
+        return has_forward(module) and (not self.depth or not calls_others(module))
 
     def opens(self, module: nn.Module) -> bool:
         """Whether the modules inside are served if it is not."""
-        return self.depth != 0 and not self.is_chosen and any(module.children())
+        return self.depth != 0 and not self.is_chosen and calls_others(module)
 
     def inside(self, name: str, module: nn.Module) -> Cut:
         """How a module inside is served; a container that cannot be called is no level of its own."""
@@ -98,3 +98,8 @@ def read_cut(save: SavePolicy, depth: Any, parts: Any) -> Cut:
 def has_forward(module: nn.Module) -> bool:
     """Whether a module can be called; lists and dicts of modules cannot."""
     return getattr(type(module), "forward", None) not in (None, nn.Module.forward)
+
+
+def calls_others(module: nn.Module) -> bool:
+    """Whether there are modules inside that can be called, whatever they answer when asked whether they are true."""
+    return any(has_forward(inner) for inner in module.modules() if inner is not module)

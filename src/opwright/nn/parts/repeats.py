@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from opwright.errors import NoKernel
-from opwright.nn.parts.cut import has_forward
+from opwright.nn.parts.cut import calls_others, has_forward
 
 MOST_S = 5.0
 # What kernels, forward and backward, take to derive and compile (docs/decisions/0042-time-of-derivation.md).
@@ -27,7 +27,7 @@ def why_by_parts(children: Iterable[nn.Module]) -> NoKernel | None:
         return None
     equal: dict[Hashable, list[nn.Module]] = {}
     for inner in dict.fromkeys(inner for child in called for inner in child.modules()):
-        if has_forward(inner) and any(inner.children()):
+        if has_forward(inner) and calls_others(inner):
             equal.setdefault(_made_of(inner), []).append(inner)
     most = max(equal.values(), key=lambda blocks: (len(blocks) - 1) * _seconds(blocks[0]), default=[])
     if not most or 2 * (len(most) - 1) * _seconds(most[0]) < whole_s:
@@ -40,7 +40,7 @@ def why_by_parts(children: Iterable[nn.Module]) -> NoKernel | None:
 
 
 def _seconds(module: nn.Module) -> float:
-    leaves = [inner for inner in module.modules() if not any(inner.children())]
+    leaves = [inner for inner in module.modules() if not calls_others(inner)]
     return sum(_S_OF_A_NORM if isinstance(leaf, _NORMS) else _S_OF_ANOTHER for leaf in leaves)
 
 

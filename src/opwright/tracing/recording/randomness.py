@@ -55,8 +55,8 @@ def draws_along_memory(function: Callable[..., Any], arguments: Sequence[Any], *
     `if_unknown` if that is unknown, unless it was seen to draw.
     """
     from opwright.tracing.recording.validation import GoesOn
-    from opwright.tracing.torch_hooks.memory_formats import MemoryFormats
-    from opwright.tracing.torch_hooks.processor_formats import ProcessorFormats
+    from opwright.tracing.torch_hooks.layouts.memory_formats import MemoryFormats
+    from opwright.tracing.torch_hooks.layouts.processor_formats import ProcessorFormats
 
     if any(isinstance(a, torch.Tensor) and (a.layout is not torch.strided or a.is_nested) for a in arguments):
         return True

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.fx import Graph as FxGraph
 
-from opwright.tracing.torch_hooks.groups_of_dimensions import groups_of_dimensions, hinted
+from opwright.tracing.torch_hooks.layouts.groups_of_dimensions import groups_of_dimensions, hinted
 
 _VIEWS = {torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default}
 

@@ -27,8 +27,8 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from opwright.errors import OpwrightError
 from opwright.tracing.torch_hooks.disabled import spare_the_compiler
 from opwright.tracing.torch_hooks.isolation import keep_device_guard
+from opwright.tracing.torch_hooks.layouts.row_major import VIEWS, RowMajor
 from opwright.tracing.torch_hooks.private_copies import names_of, private_copy
-from opwright.tracing.torch_hooks.row_major import VIEWS, RowMajor
 from opwright.tracing.torch_hooks.unseen import Unseen
 
 _CONFIGURATION = "torch._dynamo.config"

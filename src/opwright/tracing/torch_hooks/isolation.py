@@ -16,6 +16,7 @@ import torch
 
 from opwright.toolchain.process.forks import hold_off_forks
 from opwright.toolchain.process.threads import run_in_thread
+from opwright.tracing.torch_hooks.compiled import compiled_as_written
 
 Result = TypeVar("Result")
 
@@ -78,8 +79,9 @@ def in_fresh_thread(work: Callable[[], Result], modes: Modes = RECORDING) -> Res
         try:
             for kind, dtype in dtypes:
                 torch.set_autocast_dtype(kind, dtype)
-            with hold_off_forks(caller), _without_collections(), _without_compiled_autograd(), modes.on():
-                results.append(work())
+            with hold_off_forks(caller), _without_collections(), _without_compiled_autograd():
+                with compiled_as_written(), modes.on():
+                    results.append(work())
         except BaseException as error:
             errors.append(error)
 

@@ -10,7 +10,7 @@ import torch
 from opwright.binding.dispatcher.results import FUNCTION_TRANSFORMS, as_schema_returns, without_values
 from opwright.binding.environment import are_abstract, is_recorded
 from opwright.deployment.wheels.runtime.packaged import PackagedOperator
-from opwright.tracing.torch_hooks.memory_formats import MemoryFormats
+from opwright.tracing.torch_hooks.layouts.memory_formats import MemoryFormats
 
 # Every kind of dense tensor has its own key, which goes before the catch-all of the library.
 _DEVICES = ("CPU", "CUDA", "XPU", "MPS", "HPU", "PrivateUse1")

@@ -10,7 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves
 
 from opwright.tracing.interface.orders import Order, Orders, order_of, orders_of
-from opwright.tracing.torch_hooks.memory_formats import MemoryFormats
+from opwright.tracing.torch_hooks.layouts.memory_formats import MemoryFormats
 
 
 class Layouts:

@@ -28,7 +28,7 @@ from torch._ops import OpOverload
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, in_kernel_invocation_manager
 
-from opwright.tracing.torch_hooks.groups_of_dimensions import groups_of_dimensions, hinted
+from opwright.tracing.torch_hooks.layouts.groups_of_dimensions import groups_of_dimensions, hinted
 
 aten = torch.ops.aten
 

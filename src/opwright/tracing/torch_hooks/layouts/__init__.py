@@ -1,0 +1,1 @@
+"""How results lie in memory, where torch does not tell it of fake tensors, or takes long."""
