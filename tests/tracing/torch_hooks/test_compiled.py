@@ -78,7 +78,8 @@ def test_side_effects_are_seen():
     operator = opwright.operator(lambda x: inner(x) + 1, name="calls_compiled_that_counts")
     for _ in range(3):
         operator(X)
-    assert len(calls) == 3 and operator.last_rung == "composed"
+    assert len(calls) == 3
+    assert operator.last_rung == "composed"
 
 
 def test_other_threads_compile():

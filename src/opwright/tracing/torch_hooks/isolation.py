@@ -79,9 +79,8 @@ def in_fresh_thread(work: Callable[[], Result], modes: Modes = RECORDING) -> Res
         try:
             for kind, dtype in dtypes:
                 torch.set_autocast_dtype(kind, dtype)
-            with hold_off_forks(caller), _without_collections(), _without_compiled_autograd():
-                with compiled_as_written(), modes.on():
-                    results.append(work())
+            with hold_off_forks(caller), _without_collections(), _without_compilers(), modes.on():
+                results.append(work())
         except BaseException as error:
             errors.append(error)
 
@@ -135,6 +134,12 @@ def _without_collections() -> Iterator[None]:
         with _exchange:
             if _off.pop():  # true of the first alone, which is popped last
                 gc.enable()
+
+
+@contextmanager
+def _without_compilers() -> Iterator[None]:
+    with _without_compiled_autograd(), compiled_as_written():
+        yield
 
 
 @contextmanager
