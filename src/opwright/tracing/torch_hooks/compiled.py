@@ -24,13 +24,14 @@ _ASKED = "_callback_from_stance"  # by a compiled function at each call; None ru
 @contextmanager
 def compiled_as_written() -> Iterator[None]:
     """Run compiled functions so on this thread until the end of the block."""
-    if _COMPILER not in sys.modules:  # and nothing is compiled
+    compiler = sys.modules.get(_COMPILER)
+    if compiler is None or not hasattr(compiler, _ASKED):  # another thread may be importing it: nothing is compiled
         yield
         return
     count: Callable[[int], int] = getattr(frames, "set_fullgraph_compiled_frame_count", lambda count: count)
     before = count(0)  # as inside of a compiled function: `fullgraph` then does not insist on compiling one
     try:
-        with _exchanged(sys.modules[_COMPILER]).on_this_thread(True):
+        with _exchanged(compiler).on_this_thread(True):
             yield
     finally:
         count(before)
