@@ -42,7 +42,7 @@ _NO_REMEDY = {
     "checking/: output": "the check does not apply to such a function",
     "checking/: the reference accepts": "every call is right",
     "checking/: your function serves": "the function raises its own error, as it should",
-    "binding/serving/server.py: a guard of its new kernel fails": "the reference then says what is wrong with them",
+    "binding/autograd/kernels.py: a guard of its new kernel fails": "the reference then says what is wrong with them",
     "binding/variants/backends.py: kernels are linked as Linux does it": "another system is needed",
     "codegen/cpp/loops/access.py: is indexed by": "the user wrote no such index: passes store it first",
     "deployment/library/": "calls that need such a reference end in a sentence of the library",

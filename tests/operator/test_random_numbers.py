@@ -232,3 +232,27 @@ def test_gradients_of_transforms_require_none() -> None:
         found.append(torch.func.grad(lambda x, each=each: each(x).sum())(x))
     torch.testing.assert_close(*found)
     assert [gradient.requires_grad for gradient in found] == [False, False]
+
+
+def scaled_noise(x: Tensor) -> Tensor:
+    return x.sin() * torch.randn(3, 4) + torch.rand(x.shape)
+
+
+LAYOUTS: dict[str, Callable[[], Tensor]] = {
+    "transposed": lambda: torch.randn(4, 3).t(),
+    "expanded": lambda: torch.randn(1, 4).expand(3, 4),
+    "gapped": lambda: torch.randn(3, 8)[:, ::2],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_draws_of_given_sizes_have_kernels_for_any_layout(layout: str) -> None:
+    operator, x = operator_of(scaled_noise), LAYOUTS[layout]().requires_grad_()
+    found = []
+    for function in (operator, scaled_noise):
+        torch.manual_seed(3)
+        result = function(x)
+        found.append((result, *torch.autograd.grad(result.sum(), x), torch.rand(2)))
+    torch.testing.assert_close(*found)
+    assert found[0][0].stride() == found[1][0].stride()
+    assert operator.last_rung == "cpp"

@@ -9,6 +9,7 @@ import torch
 
 from opwright.binding.environment import require_gradients
 from opwright.binding.variants.variant import Variant
+from opwright.errors import NoKernel
 from opwright.tracing.interface.memory import given_twice, lie_row_by_row
 from opwright.tracing.interface.orders import orders_of
 
@@ -30,9 +31,20 @@ def run_forward(variants: Iterable[Variant], arguments: Sequence[Any]) -> tuple[
     raise Declined
 
 
+def why_declined(variants: Iterable[Variant], arguments: Sequence[Any]) -> NoKernel:
+    """Why none of the variants takes the arguments, of which the last was made for them."""
+    if any(variant.needs_row_major and not _lies_for(variant, arguments) for variant in variants):
+        return NoKernel(
+            "it draws random numbers, or looks at how its arguments lie in memory, and its kernels are for contiguous "
+            "ones",
+            hint="pass them .contiguous()",
+        )
+    return NoKernel("a guard of its new kernel fails for these arguments")
+
+
 def run_variant(variant: Variant, arguments: Sequence[Any]) -> Sequence[torch.Tensor] | None:
     """Outputs, then intermediates; None if a guard of the variant fails."""
-    if variant.needs_row_major and not lie_row_by_row(arguments, whole_memory=variant.plan.needs_whole_memory):
+    if variant.needs_row_major and not _lies_for(variant, arguments):
         return None
     if variant.plan.asks_for_identity and given_twice(arguments):
         return None
@@ -49,6 +61,10 @@ def run_variant(variant: Variant, arguments: Sequence[Any]) -> Sequence[torch.Te
     if variant.forward_single:
         return None if made is None else (made,)
     return None if made[0] is None else made
+
+
+def _lies_for(variant: Variant, arguments: Sequence[Any]) -> bool:
+    return lie_row_by_row(arguments, whole_memory=variant.plan.needs_whole_memory)
 
 
 def run_backward(

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from opwright.binding.autograd.kernels import Declined, run_forward
+from opwright.binding.autograd.kernels import Declined, run_forward, why_declined
 from opwright.binding.autograd.node import Chosen, apply
 from opwright.binding.dispatcher.autocast import is_autocast
 from opwright.binding.environment import (
@@ -312,7 +312,7 @@ class Server(ServesByReference):
                 raise
             refusal = error if pinned else error.again()  # a traceback would keep the arguments in a cycle with it
         except Declined:
-            refusal = NoKernel("a guard of its new kernel fails for these arguments")
+            refusal = why_declined(variants.by_call.get(way, ()), args)
             variants.refuse(way, args, refusal)
             is_for_good = False
 

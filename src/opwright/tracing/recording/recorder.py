@@ -68,8 +68,7 @@ class Recorder(Unseen, TorchDispatchMode):
         self.draws, self.lent = dict[Node, Order](), Lent()
         self._in_place: OpOverload | None = None
         self._watching, self._recording, self._generator = False, True, torch.get_rng_state()
-        self._detached: set[int] = set()
-        self._nodes: dict[int, Node] = {}
+        self._detached, self._nodes = set[int](), dict[int, Node]()
         self._dtypes: dict[int, torch.dtype] = {}
         self._looked_at: set[int] = set()
         self._inputs: list[torch.Tensor] = []
@@ -178,7 +177,8 @@ class Recorder(Unseen, TorchDispatchMode):
         if is_draw(func, args, kwargs):
             refuse_draw(func, self._generator)
             draw = order_of_draw(func, args, kwargs, in_place=self._in_place is func)
-            self.needs_row_major, self._in_place = True, None
+            draws_along = any(isinstance(argument, torch.Tensor) for argument in args)  # in the order of its memory
+            self.needs_row_major, self._in_place = self.needs_row_major or draws_along, None
         if self._watching and func.overloadpacket in BY_STRIDES:
             self.needs_row_major = self.needs_whole_memory = True
         result = func(*args, **kwargs)
