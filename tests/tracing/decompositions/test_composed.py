@@ -129,3 +129,25 @@ def test_a_determinant_twice_in_forward_mode():
     x, direction = X[:, :, :4][:, :4], X[:, :, 1:]
     found = moved(lambda x: moved(lambda x: operator(x).sum(), x, direction), x, direction)
     torch.testing.assert_close(found, slope(lambda x: slope(lambda x: det(x).sum(), x, direction), x, direction))
+
+
+def dropped(x):
+    return functional.dropout(x.sin(), 0.3) * torch.dropout(x, 0.5, True) + functional.dropout(x, training=False)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: torch.func.jvp(f, (X,), (X,)),
+        lambda f: torch.vmap(f, randomness="different")(X),
+        lambda f: torch.func.jvp(torch.vmap(f, randomness="different"), (X,), (X,)),
+    ],
+    ids=["jvp", "vmap", "jvp of vmap"],
+)
+def test_dropout_under_transforms_has_kernels_and_draws_what_torch_draws(transform):
+    operator, found = opwright.operator(dropped), []
+    for function in (operator, dropped):
+        torch.manual_seed(1)
+        found.append((transform(function), torch.rand(2)))
+    torch.testing.assert_close(*found)
+    assert operator.last_rung == "cpp"

@@ -1,4 +1,4 @@
-"""Functions whose higher derivatives are wrong in torch, composed of functions whose derivatives are right.
+"""Functions that torch gets wrong or refuses under transforms, composed of others, as above all norms.
 
 Torch's formulas for a norm treat the saved mean and deviation as constants. So the first derivative is right, but the
 second in forward mode and the third in reverse mode are silently wrong, in torch up to 2.13;
@@ -169,6 +169,13 @@ def _by_statistics(
     return norms.affine(normalized, weight, bias, [-1] + [1] * (input.dim() - 2)).to(input.dtype)
 
 
+def _dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Under a transform, torch's own asks a wrapped tensor for the number of its elements, which it does not know."""
+    if inplace or not training or not 0 < p < 1:
+        return functional.dropout(input, p, training, inplace)
+    return input * torch.empty_like(input).bernoulli_(1 - p).div_(1 - p)
+
+
 @contextmanager
 def _without_gradients() -> Iterator[None]:
     """As `torch.no_grad()`, but unseen by modes, which look for one in the user's function."""
@@ -223,6 +230,8 @@ def _in_torchs_order(norm: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 _COMPOSED: Mapping[Callable[..., Any], Callable[..., Tensor]] = {
+    functional.dropout: _dropout,
+    torch.dropout: lambda input, p, train: _dropout(input, p, train),
     functional.layer_norm: _layer_norm,
     torch.layer_norm: _layer_norm,
     functional.group_norm: _group_norm,
