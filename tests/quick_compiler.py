@@ -30,6 +30,8 @@ def _gold_links() -> bool:
 OPTIMIZING_LITTLE = "-O1 -fno-tree-vectorize"
 OPTIMIZING_NOTHING = "-O0 -fuse-ld=gold" if _gold_links() else "-O0"  # which links in a fifth of the time
 
+OF_KERNELS = "-fno-exceptions -fno-asynchronous-unwind-tables"  # which throw nothing
+
 CHOSEN = "OPWRIGHT_TESTS_CXX"
 """The variable that holds what CXX was before the tests began; empty if it was not set."""
 
@@ -59,8 +61,9 @@ def quick_compiler(options: str = OPTIMIZING_LITTLE, compiler: str | None = None
         slots=" ".join(map(str, range(available_cores()))),
         compiler=real,
         options=options,
+        of_kernels=OF_KERNELS,
         headers=INCLUDE_DIRECTORY,
-        ready=f"headers-{digest(canonical_json([header_digests(INCLUDE_DIRECTORY), real, options]))[:12]}",
+        ready=f"headers-{digest(canonical_json([header_digests(INCLUDE_DIRECTORY), real, options, OF_KERNELS]))[:12]}",
     )
     directory = Path(os.environ.get(FOLDER) or tempfile.mkdtemp(prefix="opwright-compilers-"))
     script = directory / f"quick-g++-{digest(text)[:12]}"
@@ -99,7 +102,7 @@ use() {{
 compile() {{
   case " $* " in
     *" -MD "*) ;;
-    *" -DOPWRIGHT_APART "*"-I{headers} "*) use kernel.h "$@"; set -- "-I$ready" "$@";;
+    *" -DOPWRIGHT_APART "*"-I{headers} "*) set -- "$@" {of_kernels}; use kernel.h "$@"; set -- "-I$ready" "$@";;
     *" -DOPWRIGHT_CUDA_ON_HOST "*"-I{headers} "*) use cuda/host_execution.h "$@"; set -- "-I$ready" "$@";;
   esac
   exec {compiler} "$@" {options}

@@ -7,7 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#ifdef __OPTIMIZE__
 #define OPWRIGHT_INLINE [[gnu::always_inline]] inline
+#else  // which compiles in less time
+#define OPWRIGHT_INLINE inline
+#endif
 #define OPWRIGHT_INFINITY __builtin_inf()
 #define OPWRIGHT_NAN __builtin_nan("")
 
