@@ -17,6 +17,7 @@ import torch
 from opwright.toolchain.process.forks import hold_off_forks
 from opwright.toolchain.process.threads import run_in_thread
 from opwright.tracing.torch_hooks.compiled import compiled_as_written
+from opwright.tracing.torch_hooks.recurrent import dropping_between_layers
 
 Result = TypeVar("Result")
 
@@ -79,7 +80,7 @@ def in_fresh_thread(work: Callable[[], Result], modes: Modes = RECORDING) -> Res
         try:
             for kind, dtype in dtypes:
                 torch.set_autocast_dtype(kind, dtype)
-            with hold_off_forks(caller), _without_collections(), _without_compilers(), modes.on():
+            with hold_off_forks(caller), _without_collections(), _torch_mended(), modes.on():
                 results.append(work())
         except BaseException as error:
             errors.append(error)
@@ -137,8 +138,8 @@ def _without_collections() -> Iterator[None]:
 
 
 @contextmanager
-def _without_compilers() -> Iterator[None]:
-    with _without_compiled_autograd(), compiled_as_written():
+def _torch_mended() -> Iterator[None]:
+    with _without_compiled_autograd(), compiled_as_written(), dropping_between_layers():
         yield
 
 
