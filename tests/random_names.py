@@ -26,7 +26,7 @@ from tests.random_program import Input, RandomProgram, random_program
 _WORD = re.compile(r"(?<![\w.])[a-zA-Z_]\w*")
 _PACKAGE = Path(codegen.__file__).parent.parent
 _GOLDENS = Path(__file__).parent / "codegen" / "goldens"
-_LETTERS = ("α", "β", "θ", "é", "Δx")
+_LETTERS = ("α", "β", "θ", "é", "Δx", "_1", "__2", "_0_3")
 
 
 @dataclass(frozen=True, slots=True)

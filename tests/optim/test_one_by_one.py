@@ -384,3 +384,17 @@ def test_functions_are_those_of_one_source() -> None:
     assert opening
     assert "struct " not in before
     assert "struct " not in behind.partition("}  // namespace\n")[2]
+
+
+@pytest.mark.parametrize("name", mostly_at_night(["Const", "New", "_1"], 1))
+def test_names_that_mean_something_in_cpp(name: str) -> None:
+    def update(param: Any, grad: Any, step: Any, *, lr: float = 0.1) -> Any:
+        return param - lr * grad.cumsum(0)
+
+    update.__name__ = update.__qualname__ = name
+    cls = opwright.optimizer(state=())(update)
+    (param,) = parameters([(4,)])
+    before = param.detach().clone()
+    train(cls([param]), 1)
+    torch.testing.assert_close(param.detach(), before - 0.1 * param.grad.cumsum(0))
+    assert variants(cls)

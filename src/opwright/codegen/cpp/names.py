@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from opwright.codegen.allocator import Language
-from opwright.ir.names.identifiers import ascii_spelling
+from opwright.ir.names.identifiers import unreserved_spelling
 from opwright.ir.names.schema_words import schema_words
 
 # ISO C++23, [lex.key], with the alternative tokens of [lex.digraph]; and the words that are keywords of compilers.
@@ -30,7 +30,7 @@ def _words(file: Path) -> frozenset[str]:
 
 def spelling(name: str) -> str:
     """An identifier that is not reserved: no underscore in front, nor two in a row."""
-    return re.sub("__+", "_", ascii_spelling(name)).strip("_") or "unnamed"
+    return re.sub("__+", "_", unreserved_spelling(name))
 
 
 CPP = Language(

@@ -16,10 +16,16 @@ def identifiers(names: Sequence[str]) -> list[str]:
     """Spell names uniquely: `β` becomes `beta`, and `_x`, which compilers reserve, `x_given`."""
     spelled = {name: name for name in names if name.isascii() and not name.startswith("_")}
     for name in names:
-        plain = ascii_spelling(name).strip("_") or "unnamed"
+        plain = unreserved_spelling(name)
         wished = f"{plain}_given" if name.startswith("_") else plain
         spelled.setdefault(name, fresh(wished, spelled.values()))
     return [spelled[name] for name in names]
+
+
+def unreserved_spelling(name: str) -> str:
+    """The same without underscores around it: `_x` becomes `x`, and `_1` `value_1`."""
+    plain = ascii_spelling(name).strip("_")
+    return f"value_{plain}" if plain[:1].isdigit() else plain or "unnamed"
 
 
 def ascii_spelling(name: str) -> str:

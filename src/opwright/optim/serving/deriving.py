@@ -89,10 +89,12 @@ def text_of(definition: Definition, state: State, wanted: Wanted) -> str:
 
 def _update(definition: Definition, state: State, wanted: Wanted, rounded: Rounded | None) -> Update:
     """The update of a kind as a Program."""
+    from opwright.codegen.cpp.names import CPP, spelling
     from opwright.operators.updates import derive_update  # imports sympy, which PyTorch's optimizers do not need
 
     update, names, results = update_of(definition, wanted.kind, wanted.hyper, rounded)
-    specs, name = _specs_of(names, wanted), definition.name.lower()
+    specs, name = _specs_of(names, wanted), spelling(definition.name.lower())
+    name = f"{name}_update" if name in CPP.reserved() else name
     with hold_off_forks():
         derived: Update = state.tracing(update, lambda reference: derive_update(reference, specs, results, name))
     return derived
