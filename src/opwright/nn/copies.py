@@ -24,6 +24,7 @@ from opwright.tracing.outside.unasked import ABSENT, CONTAINERS, attribute, in_s
 _MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
 _SEQUENCES = (list, set, collections.deque)
 _PARTS = ("_parameters", "_buffers", "_modules")
+_LEADING_KEYS = (nn.Module, torch.Tensor, tuple)
 _MOST_OBJECTS = 50_000
 
 
@@ -88,11 +89,11 @@ class Copied:
         if is_a(value, nn.Module):
             made.__dict__.update(self._attributes(value))
         elif kind in _MAPPINGS:
-            made.update((key, self._copy(member)) for key, member in value.items())
+            made.update((self._copy(key), self._copy(member)) for key, member in value.items())
         elif kind in (list, collections.deque):
             made.extend(map(self._copy, value))
         elif kind is set:
-            made.update(value)
+            made.update(map(self._copy, value))
         else:
             for name, member in _attributes_of(value):
                 object.__setattr__(made, name, self._copy(member))
@@ -170,7 +171,8 @@ def _members(value: Any) -> Iterable[Any]:
         named = (member for name, member in held.items() if name not in BOOKKEEPING)
         return (*named, *(member for part in _PARTS for member in held[part].values()))
     if issubclass(kind, dict):
-        return tuple(dict.values(value))
+        keys = (key for key in dict.keys(value) if is_a(key, _LEADING_KEYS))
+        return (*keys, *dict.values(value))
     if issubclass(kind, CONTAINERS):
         return tuple(members_of(value))
     if issubclass(kind, types.MethodType):

@@ -101,6 +101,15 @@ class ServedModule(nn.Module):
         copied.__dict__ = copy.deepcopy(self.__dict__, memo)
         return copied
 
+    def __copy__(self) -> Any:
+        """A module with a dict of its own, as `copy.copy` makes, which is served if this one's class was made here."""
+        if _is_made(type(self)):
+            serve, (written,) = self.__reduce_ex__(4)
+            return serve(copy.copy(written))
+        copied = object.__new__(type(self))
+        copied.__dict__ = dict(self.__dict__)
+        return copied
+
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         """Pickle the original module, and serve the result again."""
         if not _is_made(type(self)):  # torch says why it cannot be pickled
@@ -250,6 +259,10 @@ def module(
     if isinstance(nn_module, torch.jit.ScriptModule):
         raise ModuleUnsupported(
             f"{type(nn_module).__name__} is scripted", hint="pass the module that it was scripted from"
+        )
+    if slotted := next((kind for kind in type(nn_module).__mro__ if vars(kind).get("__slots__")), None):
+        raise ModuleUnsupported(
+            f"{slotted.__name__} has __slots__, which leave no room for a subclass to serve it", hint="remove __slots__"
         )
     if any(isinstance(inner, LazyModuleMixin) for inner in nn_module.modules()):
         raise ModuleUnsupported(

@@ -24,7 +24,8 @@ from opwright.binding.tape import LEFT
 from opwright.binding.variants.kinds import are_constants
 from opwright.binding.variants.states import Outside, State
 from opwright.derivation.backward import make_static
-from opwright.errors import NoKernel, OpwrightError, UndeclaredMutation
+from opwright.errors import ChangesItself, NoKernel, OpwrightError, UndeclaredMutation
+from opwright.nn.changed import are_plain, refuse_shared
 from opwright.nn.known import Call, Known, known_of
 from opwright.nn.meanwhile import Meanwhile
 from opwright.nn.noted import Noted
@@ -35,7 +36,7 @@ from opwright.nn.telling import is_of_the_function, kernels_told, reason_told, t
 from opwright.settings import Settings
 from opwright.toolchain.process.forks import Lock
 from opwright.tracing.interface.flatten import Leaves
-from opwright.tracing.interface.memory import given_twice, may_overlap_itself, memory_of
+from opwright.tracing.interface.memory import given_twice
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 from opwright.tracing.outside.hazards import OutsideUnknown
 from opwright.tracing.outside.purity import is_third_party
@@ -253,6 +254,8 @@ class Serving(RemembersRung):
                 call.left.add(members)
             return self.run_as_written(*given)
         if mutated:
+            if torch.is_grad_enabled() and not are_plain(leaves):
+                return self.run_as_written(*given)  # of a wrapper every result requires gradients, and buffers none
             refuse_shared(leaves, mutated)
         handed = list(leaves)
         if torch.is_grad_enabled():
@@ -260,7 +263,10 @@ class Serving(RemembersRung):
                 handed[position] = leaves[position].clone()
         arguments = Leaves(handed)
         arguments.given = (self, *given)
-        made = operator.server.serve(arguments, {})
+        try:
+            made = operator.server.serve(arguments, {})
+        except ChangesItself:  # of the tensors in a wrapper; it has run on copies
+            return self.run_as_written(*given)
         self.last_rung = operator.last_rung
         if isinstance(made, Ran) and not operator.is_building and not given_twice(leaves):
             self._leave(call, operator, arguments, members, is_training=given[0].training)
@@ -378,22 +384,3 @@ def _searched_of(module: nn.Module, noted: Noted) -> Codes | None:
     """Which functions are searched at first: of a library's module only those that it has run; None if all are."""
     known = noted.functions_of(module)
     return frozenset() if known is None and is_third_party(type(module).__module__, frozenset()) else known
-
-
-def refuse_shared(leaves: Sequence[Any], mutated: Sequence[int]) -> None:
-    """Refuse kernels if a mutated tensor shares memory with another.
-
-    Raises:
-        NoKernel: If it does, or if torch does not allow the change.
-    """
-    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.layout == torch.strided]
-    memories = [memory_of(tensor) for tensor in tensors]
-    for position in mutated:
-        target = leaves[position]
-        if target.layout != torch.strided or memories.count(memory_of(target)) > 1:
-            raise NoKernel("a buffer that it changes shares memory with another tensor", hint="register its .clone()")
-        if may_overlap_itself(target):
-            fact = "a buffer that it changes has several elements in one place of memory"
-            raise NoKernel(fact, hint="register its .clone()")
-        if torch.is_grad_enabled() and target.requires_grad:
-            raise NoKernel("a buffer that it changes requires a gradient", hint="call .requires_grad_(False) on it")
