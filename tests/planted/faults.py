@@ -99,8 +99,8 @@ FAULTS = (
     # How calls are served.
     Planted(
         "binding/autograd/kernels.py",
-        "if variant.needs_row_major and not lie_row_by_row",
-        "if not lie_row_by_row",
+        "if variant.needs_row_major and not _lies_for(variant, arguments):\n        return None",
+        "if not _lies_for(variant, arguments):\n        return None",
         "operator",
     ),
     Planted("binding/dispatcher/autocast.py", " and tensor.dtype is not torch.float64", "", "operator binding"),
