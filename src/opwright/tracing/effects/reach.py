@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import gc
 import logging
 import threading
 import types
@@ -35,7 +36,9 @@ _ATOMS = (
 )
 _PLAIN_CONTAINERS = (*CONTAINERS, collections.OrderedDict, collections.defaultdict, collections.Counter)
 _CLOSED = (logging.Logger, logging.Handler, logging.Manager, threading.local)  # they reach everything, or other threads
-_OPEN_MODULES = frozenset({"types", "argparse", "collections", "queue"})  # of objects that hold what users give them
+_OPEN_MODULES = frozenset(
+    {"types", "argparse", "collections", "queue", "weakref", "_weakrefset"}
+)  # of objects that hold what users give them
 _GROWING = "modules"  # sys.modules grows with every import
 
 
@@ -186,6 +189,8 @@ def _of_object(value: Any, name: str) -> Iterable[tuple[Any, str]]:
         return [] if is_a(value.__self__, (types.ModuleType, type)) else [(value.__self__, name)]
     if kind in weakref.ProxyTypes:
         return [(behind(value), name)]
+    if kind is types.MappingProxyType:
+        return [(mapping, name) for mapping in gc.get_referents(value)]
     if issubclass(kind, (staticmethod, classmethod)):
         return [(value.__func__, name)]
     if issubclass(kind, property):

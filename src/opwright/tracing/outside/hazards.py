@@ -45,28 +45,32 @@ class Hazard:
 
 
 def refusing(function: Callable[..., Any], hazards: Sequence[Hazard]) -> Callable[..., Any]:
-    """Wrap a function so that a call which runs the line of a hazard raises.
+    """Wrap a function so that a call which comes to the line of a hazard raises.
 
     Raises:
-        OutsideUnknown: At such a call.
+        OutsideUnknown: At such a call, before the line runs: what it would change could not be undone.
         ImportedMeanwhile: At a call that imports a module, if there is no other hazard.
     """
     if not hazards:
         return function
 
+    refused = {(each.place.file, line): each for each in hazards[::-1] if not each.imports for line in each.lines}
+
+    def refuse(line: tuple[str, int]) -> None:
+        if hazard := refused.get(line):
+            raise OutsideUnknown(
+                f"{_name_of(function)} reads {hazard.fact}, which may be another at each call",
+                place=hazard.place,
+                hint="make it a parameter, or name it in freeze= of the decorator",
+            )
+
     @functools.wraps(function)
     def watched(*arguments: Any) -> Any:
-        with _lines_run([code for hazard in hazards for code in codes_in(hazard.code)]) as run:
+        with _lines_run([code for hazard in hazards for code in codes_in(hazard.code)], refuse) as run:
             result = function(*arguments)
-        met = [hazard for hazard in hazards if _is_met(hazard, run)]
-        for hazard in met:
-            if not hazard.imports:
-                raise OutsideUnknown(
-                    f"{_name_of(function)} reads {hazard.fact}, which may be another at each call",
-                    place=hazard.place,
-                    hint="make it a parameter, or name it in freeze= of the decorator",
-                )
-        if met:
+        for line in run:  # also if the function has caught it
+            refuse(line)
+        if any(_is_met(hazard, run) for hazard in hazards):
             raise ImportedMeanwhile("it imports a module", hint="import it at the top of the file")
         return result
 
@@ -96,7 +100,9 @@ def _is_met(hazard: Hazard, run: Set[tuple[str, int]]) -> bool:
 
 
 @contextmanager
-def _lines_run(codes: Sequence[types.CodeType]) -> Iterator[set[tuple[str, int]]]:
+def _lines_run(
+    codes: Sequence[types.CodeType], before_line: Callable[[tuple[str, int]], None] | None = None
+) -> Iterator[set[tuple[str, int]]]:
     """The lines of some code, with their files, that this thread runs until the end of the block."""
     wanted, run = set(map(id, codes)), set[tuple[str, int]]()
 
@@ -108,8 +114,10 @@ def _lines_run(codes: Sequence[types.CodeType]) -> Iterator[set[tuple[str, int]]
 
             def step(frame: types.FrameType, event: str, argument: Any) -> Any:
                 nonlocal others
-                run.add((frame.f_code.co_filename, frame.f_lineno))
+                run.add(line := (frame.f_code.co_filename, frame.f_lineno))
                 others = others and others(frame, event, argument)
+                if event == "line" and before_line is not None:
+                    before_line(line)
                 return step
 
             return step
