@@ -36,9 +36,8 @@ _ATOMS = (
 )
 _PLAIN_CONTAINERS = (*CONTAINERS, collections.OrderedDict, collections.defaultdict, collections.Counter)
 _CLOSED = (logging.Logger, logging.Handler, logging.Manager, threading.local)  # they reach everything, or other threads
-_OPEN_MODULES = frozenset(
-    {"types", "argparse", "collections", "queue", "weakref", "_weakrefset"}
-)  # of objects that hold what users give them
+# Of objects that hold what users give them.
+_OPEN_MODULES = frozenset({"types", "argparse", "collections", "queue", "weakref", "_weakrefset"})
 _GROWING = "modules"  # sys.modules grows with every import
 
 
