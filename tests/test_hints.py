@@ -149,7 +149,7 @@ def doubles(x: torch.Tensor) -> torch.Tensor:
 _WARNINGS = {
     branches: ("looks at the values of a tensor", "choose with torch.where"),
     returns_a_view: ("returns a view of one of its arguments", "return a copy (.clone())"),
-    uses_one_of_many: ("uses a tensor that is not one of its parameters", "pass it as an argument"),
+    uses_one_of_many: ("of 65 members, which may be another at each call", "make it a parameter"),
     looks_for_unique: ("depend on the values of a tensor", "keep this operation outside of the operator"),
 }
 

@@ -124,6 +124,6 @@ def make_like(make: Callable[[], nn.Module], written: nn.Module) -> nn.Module:
 
 def test_what_cannot_be_compared_is_told_with_its_reason() -> None:
     served = opwright.module(Hidden())
-    with pytest.warns(opwright.FallbackWarning, match="it runs double, to which nothing leads"):
+    with pytest.warns(opwright.FallbackWarning, match="an array of 1 elements, which may be another at each call"):
         served(torch.ones(2, 3))
-    assert "it runs double" in str(served.explain())
+    assert "an array" in str(served.explain())
