@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
-
-import torch._C._dynamo.eval_frame as frames
 
 from opwright.tracing.torch_hooks.exchanged import Exchanged
 
 _COMPILER = "torch._dynamo.eval_frame"
 _ASKED = "_callback_from_stance"  # by a compiled function at each call; None runs it as it was written
+_COUNTED = "set_fullgraph_compiled_frame_count"  # where `fullgraph` insists on frames that are compiled
+_INSIDE = 1  # the count inside of a compiled function, where it does not
 
 
 @contextmanager
@@ -28,21 +28,22 @@ def compiled_as_written() -> Iterator[None]:
     if compiler is None or not hasattr(compiler, _ASKED):  # another thread may be importing it: nothing is compiled
         yield
         return
-    count: Callable[[int], int] = getattr(frames, "set_fullgraph_compiled_frame_count", lambda count: count)
-    before = count(0)  # as inside of a compiled function: `fullgraph` then does not insist on compiling one
-    try:
-        with _exchanged(compiler).on_this_thread(True):
-            yield
-    finally:
-        count(before)
+    with _exchanged(compiler).on_this_thread(True):
+        yield
 
 
 @functools.cache
 def _exchanged(compiler: ModuleType) -> Exchanged[bool]:
-    asked = getattr(compiler, _ASKED)
+    asked, counted = getattr(compiler, _ASKED), getattr(compiler, _COUNTED, None)
 
     def callback(compiled: Any) -> Any:
         return asked(compiled) if found.here() is None else None
 
-    found: Exchanged[bool] = Exchanged({(compiler, _ASKED): callback})
+    def count(frames: int) -> int:
+        return counted(frames) if found.here() is None else _INSIDE  # type: ignore[misc]
+
+    members: dict[tuple[Any, str], Any] = {(compiler, _ASKED): callback}
+    if counted is not None:
+        members[compiler, _COUNTED] = count
+    found: Exchanged[bool] = Exchanged(members)
     return found

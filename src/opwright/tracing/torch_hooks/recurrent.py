@@ -1,7 +1,7 @@
 """Recurrent networks drop between their layers in a trace, too.
 
 Torch's decomposition of LSTM, GRU and RNN forgets it: `_rnn_helper` in torch/_decomp/decompositions.py compares
-`num_layers < i - 1` (seen up to PyTorch 2.13).
+`num_layers < i - 1` (seen up to PyTorch 2.13). So here it runs each layer by itself.
 """
 
 from __future__ import annotations
@@ -43,19 +43,26 @@ def _exchanged() -> Exchanged[bool]:
         batch_first: bool,
         layer_fn: Callable[..., Any],
     ) -> tuple[torch.Tensor, list[Any]]:
-        if found.here() is None or not dropout or not train:
+        if found.here() is None:
             rest = (has_biases, num_layers, dropout, train, bidirectional, batch_first, layer_fn)
             return run_layers(input, hidden, params, *rest)
         output, final = input.transpose(0, 1) if batch_first else input, list[Any]()
         directions = 2 if bidirectional else 1
         for first in range(0, num_layers * directions, directions):
-            if first:
+            if first and dropout and train:
                 output = torch.dropout(output, dropout, True)
             here = slice(first, first + directions)
             rest = (has_biases, 1, 0.0, train, bidirectional, False, layer_fn)
             output, ended = run_layers(output, hidden[here], params[here], *rest)
-            final += ended
+            final += map(_of_one_layer, ended, hidden[here])
         return output.transpose(0, 1) if batch_first else output, final
 
     found: Exchanged[bool] = Exchanged({(module, _HELPER): layer_by_layer})
     return found
+
+
+def _of_one_layer(ended: Any, began: Any) -> Any:
+    """The last state, of as many dimensions as the first one: that of oneDNN has one more up to PyTorch 2.11."""
+    if isinstance(ended, tuple):
+        return tuple(map(_of_one_layer, ended, began))
+    return ended.squeeze(0) if ended.dim() > began.dim() else ended
