@@ -1,4 +1,4 @@
-"""The tensors of a call whose forward changes buffers: what kernels may change."""
+"""What kernels may change of the tensors of a call whose forward changes buffers."""
 
 from __future__ import annotations
 
@@ -7,14 +7,8 @@ from typing import Any
 
 import torch
 
-from opwright.binding.environment import PLAIN_TYPES
 from opwright.errors import NoKernel
 from opwright.tracing.interface.memory import may_overlap_itself, memory_of
-
-
-def are_plain(leaves: Sequence[Any]) -> bool:
-    """Whether no tensor is of a class of its own."""
-    return all(type(leaf) in PLAIN_TYPES for leaf in leaves if isinstance(leaf, torch.Tensor))
 
 
 def refuse_shared(leaves: Sequence[Any], mutated: Sequence[int]) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import functools
 import weakref
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
@@ -91,23 +91,19 @@ class ServedModule(nn.Module):
             with contextlib.suppress(AttributeError):  # there was no call yet
                 object.__delattr__(self, SERVING)
 
+    def __copy__(self) -> Any:
+        return self._copied(copy.copy, {})
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self._copied(lambda value: copy.deepcopy(value, memo), memo)
+
+    def _copied(self, duplicate: Callable[[Any], Any], memo: dict[int, Any]) -> Any:
         """Copy the original module, and serve the result again; a class that a parametrization made has both."""
         if _is_made(type(self)):
             serve, (written,) = self.__reduce_ex__(4)
-            return serve(copy.deepcopy(written, memo))
-        copied = object.__new__(type(self))
-        memo[id(self)] = copied
-        copied.__dict__ = copy.deepcopy(self.__dict__, memo)
-        return copied
-
-    def __copy__(self) -> Any:
-        """A module with a dict of its own, as `copy.copy` makes, which is served if this one's class was made here."""
-        if _is_made(type(self)):
-            serve, (written,) = self.__reduce_ex__(4)
-            return serve(copy.copy(written))
-        copied = object.__new__(type(self))
-        copied.__dict__ = dict(self.__dict__)
+            return serve(duplicate(written))
+        memo[id(self)] = copied = object.__new__(type(self))
+        copied.__dict__ = duplicate(self.__dict__)
         return copied
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from torch import nn
 from torch.utils._pytree import TreeSpec, tree_flatten
 
 from opwright.api.operator import Operator
+from opwright.binding.environment import are_plain
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.native import native
 from opwright.binding.own_errors import is_wanted, runs_reference
@@ -25,7 +26,7 @@ from opwright.binding.variants.kinds import are_constants
 from opwright.binding.variants.states import Outside, State
 from opwright.derivation.backward import make_static
 from opwright.errors import ChangesItself, NoKernel, OpwrightError, UndeclaredMutation
-from opwright.nn.changed import are_plain, refuse_shared
+from opwright.nn.changed import refuse_shared
 from opwright.nn.known import Call, Known, known_of
 from opwright.nn.meanwhile import Meanwhile
 from opwright.nn.noted import Noted
@@ -254,8 +255,8 @@ class Serving(RemembersRung):
                 call.left.add(members)
             return self.run_as_written(*given)
         if mutated:
-            if torch.is_grad_enabled() and not are_plain(leaves):
-                return self.run_as_written(*given)  # of a wrapper every result requires gradients, and buffers none
+            if torch.is_grad_enabled() and not are_plain(leaf for leaf in leaves if isinstance(leaf, torch.Tensor)):
+                return self.run_as_written(*given)  # kernels give wrappers that require gradients, as no buffer may
             refuse_shared(leaves, mutated)
         handed = list(leaves)
         if torch.is_grad_enabled():

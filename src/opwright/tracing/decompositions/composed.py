@@ -1,4 +1,4 @@
-"""Functions that torch gets wrong or refuses under transforms, composed of others, as above all norms.
+"""Functions that torch gets wrong or refuses under transforms, above all norms, composed of other functions.
 
 Torch's formulas for a norm treat the saved mean and deviation as constants. So the first derivative is right, but the
 second in forward mode and the third in reverse mode are silently wrong, in torch up to 2.13;
@@ -25,7 +25,7 @@ Tensor = torch.Tensor
 
 
 class Composed(TorchFunctionMode):
-    """While active, calls the compositions of this module instead of torch's norms.
+    """While active, calls the compositions of this module instead of torch's own functions.
 
     Raises:
         NotImplementedError: When a function is called whose tangents cannot be differentiated, and which has no
