@@ -31,3 +31,12 @@ def test_they_drop_what_eager_drops(network, which):
         assert served.last_rung == "cpp"
     torch.manual_seed(2)
     assert not torch.equal(served(x)[0], found[1][0])
+
+
+def test_where_all_is_dropped_nothing_is_drawn():
+    written, x = nn.LSTM(4, 3, 2, dropout=1.0), torch.randn(2, 2, 4)
+    found = []
+    for module in (written, opwright.module(written)):
+        torch.manual_seed(1)
+        found.append((module(x), torch.rand(2)))
+    torch.testing.assert_close(*found)

@@ -50,7 +50,7 @@ def _exchanged() -> Exchanged[bool]:
         directions = 2 if bidirectional else 1
         for first in range(0, num_layers * directions, directions):
             if first and dropout and train:
-                output = torch.dropout(output, dropout, True)
+                output = _dropped(output, dropout)
             here = slice(first, first + directions)
             rest = (has_biases, 1, 0.0, train, bidirectional, False, layer_fn)
             output, ended = run_layers(output, hidden[here], params[here], *rest)
@@ -59,6 +59,11 @@ def _exchanged() -> Exchanged[bool]:
 
     found: Exchanged[bool] = Exchanged({(module, _HELPER): layer_by_layer})
     return found
+
+
+def _dropped(x: torch.Tensor, p: float) -> torch.Tensor:
+    """As eager drops: where it drops all, it draws nothing, and torch's decomposition of dropout would."""
+    return x * x.new_zeros(()) if p == 1 else torch.dropout(x, p, True)
 
 
 def _of_one_layer(ended: Any, began: Any) -> Any:
