@@ -62,6 +62,33 @@ def copied(x: torch.Tensor, index: torch.Tensor):
     return torch.cat([x[index], x.index_select(0, index.flatten())])
 
 
+@opwright.operator
+def numbered_elements(x: torch.Tensor, index: torch.Tensor):
+    return (x / torch.arange(1, x.shape[1] + 1)).gather(1, index)
+
+
+@opwright.operator
+def numbered_columns(x: torch.Tensor, index: torch.Tensor):
+    return (x * torch.arange(x.shape[1] - 1, -1, -1))[:, index] + torch.arange(index.shape[0])
+
+
+@opwright.operator
+def numbered_of_each_row(x: torch.Tensor, index: torch.Tensor):
+    return (x + 2 * torch.arange(x.shape[1]))[torch.arange(x.shape[0]), index]
+
+
+@opwright.operator
+def numbered_rows(x: torch.Tensor, index: torch.Tensor):
+    rows = (x * torch.arange(x.shape[2]) + torch.arange(x.shape[1])[:, None])[torch.arange(x.shape[0]), index]
+    return rows + 1, functional.layer_norm(rows, rows.shape[1:]), rows.sum(1), rows.sum(0), rows.amax()
+
+
+@opwright.operator
+def numbered_planes(x: torch.Tensor, index: torch.Tensor):
+    planes = (x + torch.arange(x.shape[1])[:, None, None])[torch.arange(x.shape[0]), index]
+    return functional.layer_norm(planes, planes.shape[1:]), torch.softmax(planes.mT, -1)
+
+
 def random(*shape, **given):
     """Wide numbers: normalized, what is the same in a whole row is rounding errors alone."""
     return against_eager.random(*shape, dtype=torch.float64, **given)
@@ -80,10 +107,20 @@ CASES = {
     "normalized rows": (normalized, (7, 5), (4, 3), 0, 7),
     "normalized in two axes": (normalized_in_two_axes, (3, 7, 5), (4,), 0, 7),
     "reductions": (reduced_loads, (5, 6), (5, 6), 0, 6),
+    "numbered elements": (numbered_elements, (4, 6), (4, 1), 0, 6),
+    "numbered columns from either end": (numbered_columns, (4, 6), (9,), -6, 6),
+    "one of each row, numbered": (numbered_of_each_row, (5, 6), (5,), -6, 6),
+    "numbered rows": (numbered_rows, (4, 5, 6), (4,), -5, 5),
+    "numbered planes": (numbered_planes, (3, 4, 5, 6), (3,), -4, 4),
 }
 
 
-@pytest.mark.parametrize("case", mostly_at_night(CASES, by_day=("columns from either end", "normalized rows")))
+@pytest.mark.parametrize(
+    "case",
+    mostly_at_night(
+        CASES, by_day=("columns from either end", "normalized rows", "one of each row, numbered", "numbered rows")
+    ),
+)
 def test_every_layout(case):
     operator, shape, indexed_by, low, high = CASES[case]
     table, index = random(*shape), numbers(*indexed_by, low=low, high=high)

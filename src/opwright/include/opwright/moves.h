@@ -25,7 +25,7 @@ void scatter(Size item_bytes, const char* from, Size stride, Size count, char* i
 void copy_parts(Size part_bytes, const char* from, Spacing apart, char* into, Spacing there, Size count, Size parts);
 
 // Elements, each by an index of its own, into a buffer; the indices are `stride` apart.
-void gather_rows(Size item_bytes, const char* from, Size stride, const Gathers& gathers, Size count, char* into);
+void gather_rows(const Items& operand, const char* from, Size stride, const Gathers& gathers, Size count, char* into);
 
 // Items of an operand, `stride` apart, into a buffer, and back.
 void fetch(const Items& operand, const char* from, Size stride, Size count, char* into);
@@ -68,8 +68,15 @@ inline void gather_rows(const char* from, Size stride, const Gathers& gathers, S
   gather_rows(source, stride / bytes, index, apart, gathers.extent, step, count, target);
 }
 
-OPWRIGHT_ONCE void gather_rows(Size item_bytes, const char* from, Size stride, const Gathers& gathers, Size count,
+// The integers of an iota, each moved by what its index adds.
+inline void count_rows(Size first, Size stride, Gathers gathers, Size count, Size* into) {
+  for (Size j = 0; j < count; ++j, gathers.first += gathers.stride) into[j] = first + j * stride + gathers.offset();
+}
+
+OPWRIGHT_ONCE void gather_rows(const Items& operand, const char* from, Size stride, const Gathers& gathers, Size count,
                                char* into) {
+  if (operand.iota) return count_rows(count_at(from), stride, gathers, count, reinterpret_cast<Size*>(into));
+  const Size item_bytes = operand.item_bytes;
   if (item_bytes == 4) return gather_rows<uint32_t>(from, stride, gathers, count, into);
   if (item_bytes == 8) return gather_rows<uint64_t>(from, stride, gathers, count, into);
   if (item_bytes == 2) return gather_rows<uint16_t>(from, stride, gathers, count, into);

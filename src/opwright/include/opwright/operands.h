@@ -21,7 +21,7 @@ struct Items {
   Size parts = 1;  // an item may be some numbers
   Size part_stride = 0;
   int gathered_by = -1;    // the operand with the indices of its elements
-  Size gather_stride = 0;  // the stride of those indices, in bytes
+  Size gather_stride = 0;  // the stride of those indices, in bytes; of an iota, in integers
   Size extent = 0;         // of an operand with indices: added to negative ones
   int past_of = -1;        // the operand whose results this one takes past the caches
   bool quick = false;      // results that are computed in less time than memory takes to store them
@@ -138,7 +138,7 @@ template <int axes>
 inline Operand<axes, true> gathered(const Operand<axes>& beginning, int by, Size stride) {
   Operand<axes, true> operand = beginning;
   operand.gathered_by = by;
-  operand.gather_stride = stride * operand.item_bytes;
+  operand.gather_stride = operand.iota ? stride : stride * operand.item_bytes;
   return operand;
 }
 

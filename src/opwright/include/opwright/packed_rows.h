@@ -133,7 +133,7 @@ inline bool follow_gathers(const Walk& walk, char* const* first, int k, Size off
     element += found.offset();
     return false;
   }
-  gather_rows(operand.item_bytes, element, walk.row_step(k), found, piece, buffer);
+  gather_rows(operand, element, walk.row_step(k), found, piece, buffer);
   return true;
 }
 

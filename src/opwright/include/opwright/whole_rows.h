@@ -223,7 +223,7 @@ struct WholeRows {
     Size index[inner];
     for (int axis = 0; axis < inner; ++axis) index[axis] = 0;
     for (Size done = 0; done < length; done += run) {
-      gather_rows(operand.item_bytes, element, strides[inner - 1],
+      gather_rows(operand, element, strides[inner - 1],
                   gathers_at(operand, operands[operand.gathered_by], index_place, by[inner - 1]), run,
                   buffer + done * operand.item_bytes);
       for (int axis = inner - 2; axis >= 0; --axis) {

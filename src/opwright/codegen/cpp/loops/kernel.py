@@ -247,8 +247,6 @@ def _operand(
         return f"scratch<{axes}, {CPP_TYPES[access.dtype]}>()"
     strides = ", ".join([*["0"] * (axes - len(access.strides)), *access.strides])
     whole = "" if access.whole_row else ", false"
-    if access.iota:
-        return f"iota<{axes}>({access.offset}, {{{strides}}}{whole})"
     qualifier = "" if access.stored else "const "
     place = f"{access.buffer}.at<{qualifier}{CPP_TYPES[access.dtype]}>({access.offset})"
     if access.buffer in numbers:
@@ -256,6 +254,8 @@ def _operand(
     if access.extent is not None:
         return f"indices<{axes}>({place}, {{{strides}}}, {access.extent or 0})"
     operand = f"{'store' if access.stored else 'load'}<{axes}>({place}, {{{strides}}}{whole})"
+    if access.iota:
+        operand = f"iota<{axes}>({access.offset}, {{{strides}}}{whole})"
     if access.whole_row and not quick.isdisjoint(access.parts):
         operand = f"quick({operand})"
     parts = len(access.parts)
