@@ -235,6 +235,20 @@ HAZARDS = {
 }
 
 
+def test_a_sentinel_is_told_by_which_it_is():
+    function = made("NONE = object()\nALSO = NONE\ndef f(x, k=NONE): return x * 2 if k is ALSO else x")
+    reads = reads_of(function)
+    assert reads.hazards == ()
+    assert first_failing(reads.guard, function) is None
+    assert identity(function) == identity(
+        made("NONE = object()\nALSO = NONE\n\n" + "def f(x, k=NONE): return x * 2 if k is ALSO else x")
+    )
+    other = made("NONE = object()\nALSO = object()\ndef f(x, k=NONE): return x * 2 if k is ALSO else x")
+    assert identity(other) != identity(function)
+    function.__globals__["ALSO"] = object()
+    assert first_failing(reads.guard, function).label == "global 'ALSO'"
+
+
 @pytest.mark.parametrize("what", HAZARDS)
 def test_what_cannot_be_compared_is_told(what):
     text, named = HAZARDS[what]

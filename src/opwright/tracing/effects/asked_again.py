@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
+from opwright.tracing.outside.frameworks import finds_framework
 from opwright.tracing.outside.plain import is_plain
 
 _HARMLESS = (type, str, repr, isinstance, issubclass, len, bool, any, all, tuple)
@@ -25,6 +26,8 @@ _OTHERWISE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR 
 def answers_alike(frame: types.FrameType) -> bool:
     """Whether the function of a frame that has begun would answer the same for a plain tensor and for a parameter."""
     code = frame.f_code
+    if finds_framework(code):
+        return True
     if code.co_flags & _OTHERWISE or code.co_freevars or not all(map(_is_harmless, _globals(frame))):
         return False
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

@@ -21,6 +21,7 @@ import numpy
 import torch
 from torch._ops import OpOverload, OpOverloadPacket, _OpNamespace
 
+from opwright.tracing.outside.frameworks import introduce_tensors
 from opwright.tracing.outside.guard import Fetch, Guard
 from opwright.tracing.outside.hazards import Hazard
 from opwright.tracing.outside.ran import Codes
@@ -113,6 +114,7 @@ def _packages(values: Iterable[Any]) -> frozenset[str]:
 
 def _walked(root: Any, make: Callable[[frozenset[str], bool, frozenset[str]], Walk]) -> Reads:
     """Walk until there are no new names."""
+    introduce_tensors()
     code = _code_of(getattr(root(), "forward", root) if isinstance(root, weakref.ref) else root)
     way = Way(Fetch.SELF, None, "", code, frozenset())
     names, asked, is_dynamic = frozenset[str](), frozenset[str](), False
@@ -152,6 +154,7 @@ _EXACTLY: Mapping[type, Follow] = {
     frozenset: containers.unordered,
     collections.deque: containers.unordered,
     types.MappingProxyType: containers.view,
+    object: objects.sentinel,
     collections.ChainMap: containers.chain,
 }
 _KINDS: tuple[tuple[Any, Callable[..., Guard]], ...] = (

@@ -9,6 +9,7 @@ import operator
 import sys
 import types
 from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -98,6 +99,8 @@ def _of_library(walk: Walk, value: Any, name: str, way: Way) -> Iterator[Guard]:
     elif type(found).__module__.startswith("torch.backends"):
         if settings := tuple(_settings(walk, found, inside)):
             yield walk.guard(inside, Check.IDENTITY, found, "settings", settings)
+    elif found is sys.modules:
+        yield walk.unknown(found, inside, "a dict that grows")
     elif isinstance(found, (ContextVar, type(sys.stdout))) or _is_state(value, found):
         yield walk.describe(found, inside)
 
@@ -110,7 +113,10 @@ def _is_state(module: types.ModuleType, found: Any) -> bool:
 def _settings(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
     """Settings that torch keeps in objects with properties, such as `torch.backends.cuda.matmul.allow_tf32`."""
     for name in sorted(walk.names - vars(value).keys()):
-        if is_plain(found := getattr(value, name, value)):
+        found = value
+        with suppress(Exception):  # `torch.classes` raises a RuntimeError for what it does not have
+            found = getattr(value, name, value)
+        if is_plain(found):
             yield walk.describe(found, way.to(Fetch.VIA, operator.attrgetter(name), f"{way.short}.{name}"))
 
 

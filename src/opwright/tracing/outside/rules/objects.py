@@ -188,6 +188,12 @@ def lock(walk: Walk, value: Any, way: Way) -> Guard:
     return walk.unknown(value, way) if "locked" in walk.names else walk.same(value, way)
 
 
+def sentinel(walk: Walk, value: object, way: Way) -> Guard:
+    """An `object()`, of which there is nothing to know but which one it is."""
+    walk.known.add(id(value))
+    return walk.guard(way, Check.IDENTITY, value, "object()")
+
+
 def tensor(walk: Walk, value: torch.Tensor, way: Way) -> Guard:
     """A function that uses the values of an outside tensor has no kernels; it may read its shape."""
     if walk.layers is not None:
