@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from tests.random_forms import FORMS, Form, Wanted
+
 Tensor = torch.Tensor
 Sizes = dict[str, int]
 Tensors = Sequence[Tensor | None]
@@ -79,7 +81,7 @@ class RandomProgram:
     @property
     def is_for_row_major(self) -> bool:
         """Whether kernels serve it only where inputs lie row by row: in-place changes may depend on the layout."""
-        return bool(re.search(r"\w_\(", self.text))
+        return bool(re.search(r"\w_\(|\] [-+*]?= ", self.text))
 
     @property
     def gathers(self) -> bool:
@@ -91,152 +93,19 @@ class RandomProgram:
         return [given.make(sizes, generator) for given in self.inputs]
 
 
-UNARY = (
-    *("torch.sin({})", "torch.cos({})", "torch.tanh({})", "torch.sigmoid({})", "torch.exp(torch.tanh({}))"),
-    *("torch.log1p({0} * {0})", "torch.sqrt({0} * {0} + 0.5)", "torch.erf({})", "torch.atan({})", "-{}", "2 - {}"),
-    *("functional.elu({})", "functional.gelu({})", "functional.gelu({}, approximate='tanh')", "functional.silu({})"),
-    *("functional.softplus({})", "{} ** 2", "{} ** 3", "torch.reciprocal({0} * {0} + 1)", "1 / ({0} * {0} + 1)"),
-    *("torch.rsqrt({0} * {0} + 1)", "torch.expm1(torch.tanh({}))", "{} * 0.3", "{} / 3", "{}.double()", "{} + True"),
-    *("torch.asinh({})", "functional.mish({})", "functional.hardswish({})", "torch.pow(2.0, torch.tanh({}))"),
-)
-# What jumps, and must be asked of values that have no rounding errors: eager's differ from ours.
-UNARY_EXACT = (
-    *("torch.abs({})", "torch.relu({})", "{}.clamp(-0.5, 0.75)", "{}.clamp(min=0.25)", "torch.sign({})"),
-    *("torch.floor({})", "torch.round({})", "functional.leaky_relu({}, 0.1)", "-{}", "functional.hardtanh({})"),
-    *("{}.to(torch.int64)", "torch.trunc({})", "{}.bool()", "functional.relu6({})"),
-)
-BINARY = ("{} + {}", "{} - {}", "{} * {}", "{0} / ({1} * {1} + 1)", "torch.atan2({}, {})", "torch.add({}, {}, alpha=2)")
-BINARY_EXACT = ("torch.maximum({}, {})", "torch.minimum({}, {})")
-COMPARISONS = ("{} < {}", "{} <= {}", "{} > {}", "{} >= {}", "{} == {}", "{} != {}")
-LOGIC = ("{} & {}", "{} | {}", "{} ^ {}", "torch.logical_and({}, {})", "{} * {}", "{} + {}")
-INTEGRAL = ("{} + {}", "{} - {}", "{} * {}", "torch.maximum({}, {})", "{} / ({} * 0 + 2)")
-VIEWS = (
-    *(
-        "{}.mT",
-        "{}.transpose(0, -1)",
-        "{}[1:]",
-        "{}[:-1]",
-        "{}[..., ::2]",
-        "{}[..., -2:]",
-        "{}[0]",
-        "{}.select(-1, -1)",
-    ),
-    *("{}.unsqueeze(0)", "{}.unsqueeze(-1)", "{0}.expand(2, *{0}.shape)", "{}.flatten()", "{}.flatten(0, 1)"),
-    *(
-        "{}.chunk(2, dim=-1)[0]",
-        "{}.chunk(2, dim=0)[-1]",
-        "{}.squeeze()",
-        "{}.reshape(-1, 1)",
-        "{}.flip(0)",
-        "{}.flip(-1)",
-    ),
-    *(
-        "{0}.reshape({0}.shape[0], -1)",
-        "{}.contiguous()",
-        "{0}.reshape(*{0}.shape[::-1])",
-        "{0}.view({0}.shape[0], -1)",
-    ),
-    *("{}.movedim(0, -1)", "{0}.reshape(2, -1)", "{}.narrow(0, 1, 2)", "{}.diagonal()", "{}.unflatten(-1, (2, -1))"),
-    *("torch.stack([{0}, {0}])", "{0}.repeat(2, *[1] * ({0}.ndim - 1))", "{}.split(2, dim=0)[0]"),
-    *("torch.cat({}.chunk(2, dim=-1)[::-1], -1)", "torch.cat([{0}[{0}.shape[0] // 2 :], {0}[: {0}.shape[0] // 2]])"),
-    "torch.stack((-{0}[..., 1::2], {0}[..., ::2]), -1).reshape({0}.shape)",
-    "torch.stack(({0}[1::2], {0}[::2].sin()), 1).flatten(0, 1)",
-)
-REDUCTIONS = (
-    "{}.sum(0)",
-    "{}.sum(-1, keepdim=True)",
-    "{}.mean(-1)",
-    "{}.sum()",
-    "torch.softmax({}, -1)",
-    "{}.cumsum(0)",
-    *(
-        "{}.mean()",
-        "{}.sum((0, -1))",
-        "{}.mean(0, keepdim=True)",
-        "{}.var(-1, correction=0)",
-        "{}.var(0, correction=0)",
-    ),
-    *("torch.softmax({}, 0)", "torch.log_softmax({}, -1)", "{}.logsumexp(0)", "{}.logsumexp(-1, keepdim=True)"),
-    *("functional.layer_norm({0}, {0}.shape[-1:])", "functional.normalize({}, dim=-1)", "(1 + 0.1 * {}).prod(-1)"),
-)
-REDUCTIONS_EXACT = ("{}.amax(-1)", "{}.amin(0)", "{}.amax()", "{}.amin((0, -1))", "{}.amax(0, keepdim=True)")
-TRUTH_REDUCTIONS = ("{}.any(-1)", "{}.all(0)", "{}.any()", "{}.all(-1, keepdim=True)", "{}.sum(0)")
-JOINS = ("torch.cat([{}, {}], dim=0)", "torch.cat([{}, {}], dim=-1)", "torch.stack([{}, {}], dim=0)")
-CHOICES = ("torch.where({}, {}, {})", "torch.where({0}, {1}, 0.5)")
-IN_PLACE = ("{0} * 1.5; {2}.mul_({1})", "{0} * 1.5; {2}.add_({1})", "{0}.exp().clamp(max=9); {2}.copy_({1})")
-INDEXED = (
-    # An index without dimensions is a Python int to torch, which is the reference's.
-    *("{}[torch.atleast_1d({}.clamp(-2, 1))]", "{}[..., torch.atleast_1d({}.clamp(-2, 1))]"),
-    "{}.index_select(-1, {}.flatten().clamp(0, 1))",
-    *("functional.embedding({1}.clamp(0, 1), {0})", "{}.gather(-1, {}.clamp(0, 1))", "{}.gather(0, {} * 0 + 1)"),
-    "torch.log_softmax({}, -1).gather(-1, {}.clamp(0, 1))",
-)
-PRODUCTS = ("{} @ {}", "{} @ {}.mT", "{}.mT @ {}")
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which variables an operand may be."""
-
-    floating: bool = False
-    exact: bool = False
-    dtype: torch.dtype | None = None
-    rank: int | None = None
-
-    def accepts(self, value: Tensor, exact: bool) -> bool:
-        return (
-            (value.is_floating_point() or not self.floating)
-            and (exact or not self.exact)
-            and self.dtype in (None, value.dtype)
-            and self.rank in (None, value.ndim)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """Statements of one kind: what follows `name = `, its operands, and whether it is exact where they are."""
-
-    templates: tuple[str, ...]
-    operands: tuple[Wanted, ...]
-    exact: bool = False
-
-
-ANY, REAL, EXACT_REAL = Wanted(), Wanted(floating=True), Wanted(floating=True, exact=True)
-EXACT, TRUTH, WHOLE = Wanted(exact=True), Wanted(dtype=torch.bool), Wanted(dtype=torch.int64)
-MATRIX = Wanted(floating=True, rank=2)
-
-FORMS = (
-    *[Form(UNARY, (REAL,))] * 3,
-    Form(UNARY_EXACT, (EXACT_REAL,), exact=True),
-    *[Form(BINARY, (REAL, ANY))] * 2,
-    Form(BINARY_EXACT, (EXACT_REAL, EXACT_REAL), exact=True),
-    Form(COMPARISONS, (EXACT, EXACT), exact=True),
-    Form(LOGIC, (TRUTH, TRUTH), exact=True),
-    Form(INTEGRAL, (WHOLE, WHOLE), exact=True),
-    Form(CHOICES, (TRUTH, ANY, ANY), exact=True),
-    *[Form(VIEWS, (ANY,), exact=True)] * 4,
-    Form(JOINS, (ANY, ANY), exact=True),
-    Form(INDEXED, (REAL, WHOLE)),
-    Form(PRODUCTS, (MATRIX, MATRIX)),
-    *[Form(REDUCTIONS, (REAL,))] * 2,
-    Form(REDUCTIONS_EXACT, (EXACT_REAL,), exact=True),
-    Form(TRUTH_REDUCTIONS, (TRUTH,), exact=True),
-    Form(IN_PLACE, (REAL, REAL)),
-)
-
-
 @dataclass
 class Author:
     """Writes one function, keeping the value of every variable."""
 
     random: Random
     values: dict[str, Tensor]
+    forms: Sequence[Form] = FORMS
     lines: list[str] = field(default_factory=list)
     exact: set[str] = field(default_factory=set)
 
     def write(self) -> None:
         """Add one statement; one that torch refuses, or whose result is large or empty, is left out."""
-        form = self.random.choice(FORMS)
+        form = self.random.choice(self.forms)
         names = [self._gather(wanted) for wanted in form.operands]
         if not all(names):
             return
@@ -259,15 +128,15 @@ class Author:
         return self.random.choice(found) if found else ""
 
 
-def random_program(seed: int, statements: int = 10) -> RandomProgram:
-    """Write the function of a seed; the same one every time."""
+def random_program(seed: int, statements: int = 10, forms: Sequence[Form] = FORMS) -> RandomProgram:
+    """Write the function of a seed with statements of some forms; the same one every time."""
     random = Random(seed)
     sizes = {name: random.randint(2, 7) for name in "ABC"}
     dtype = random.choice([torch.float32, torch.float64])
     inputs = [_input(f"x{position}", random, dtype) for position in range(random.randint(1, 4))]
     inputs[0] = Input("x0", dtype, inputs[0].shape or ("A", "B"), inputs[0].layout, True)
     drafts = RandomProgram("", tuple(inputs), sizes).arguments(sizes)
-    author = Author(random, {given.name: value.detach() for given, value in zip(inputs, drafts, strict=True)})
+    author = Author(random, {given.name: value.detach() for given, value in zip(inputs, drafts, strict=True)}, forms)
     author.exact.update(author.values)
     arguments = [author.values[given.name] for given in inputs]
     made: list[str] = []

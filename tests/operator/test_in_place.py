@@ -128,11 +128,46 @@ def change_what_may_be_another(x: Tensor) -> Tensor:
     return y
 
 
+def set_what_may_be_another(x: Tensor) -> Tensor:
+    y = x * 1
+    y.contiguous()[0] = 100.0
+    return y
+
+
+def fill_what_may_be_a_copy(x: Tensor) -> Tensor:
+    y = x * 1
+    y.flatten().masked_fill_(x.flatten() > 0, 2.0)
+    return y
+
+
 @pytest.mark.falls_back
-@pytest.mark.parametrize("function", [change_what_may_be_a_copy, change_what_may_be_another])
+@pytest.mark.parametrize(
+    "function",
+    [change_what_may_be_a_copy, change_what_may_be_another, set_what_may_be_another, fill_what_may_be_a_copy],
+)
 def test_what_shares_memory_may_depend_on_the_layout(function: Callable[[Tensor], Tensor]) -> None:
     operator = Operator(function, signature=SIGNATURE)
     x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
     for layout, rung in ((x, "cpp"), (x.t().contiguous().t(), "composed"), (x, "cpp")):
         torch.testing.assert_close(output_and_gradient(operator, layout), output_and_gradient(function, layout))
         assert operator.last_rung == rung
+
+
+def clear_the_sign(x: Tensor) -> Tensor:
+    y = x.clone()
+    y.view(torch.int32).bitwise_and_(0x7FFFFFFF)
+    return y
+
+
+def change_halves_of_numbers(x: Tensor) -> Tensor:
+    y = x * 2
+    y.view(torch.int16)[..., ::2].zero_()
+    return y + 1
+
+
+@pytest.mark.parametrize("function", [clear_the_sign, change_halves_of_numbers])
+def test_bits_that_are_changed_as_another_type(function: Callable[[Tensor], Tensor]) -> None:
+    operator = Operator(function, signature=SIGNATURE)
+    x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(operator(x), function(x), rtol=0, atol=0)
+    assert operator.last_rung == "cpp"

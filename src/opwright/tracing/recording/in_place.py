@@ -127,6 +127,11 @@ def _piece(view: SeenThrough, value: torch.Tensor) -> torch.Tensor:
     return torch.slice_scatter(view.source, value, dim, view.offset, view.offset + value.shape[dim])
 
 
+def _of_dtype(value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The same bits, seen as another type, which `x.view(torch.int32)` changes."""
+    return value if value.dtype is dtype else value.view(dtype)
+
+
 _WRITTEN_BACK: dict[Any, Callable[[SeenThrough, torch.Tensor], torch.Tensor]] = {
     aten.slice: _scattered(aten.slice_scatter.default),
     aten.select: _scattered(aten.select_scatter.default),
@@ -139,7 +144,7 @@ _WRITTEN_BACK: dict[Any, Callable[[SeenThrough, torch.Tensor], torch.Tensor]] = 
     aten.split_with_sizes: _piece,
     **dict.fromkeys(
         (aten.unsqueeze, aten.squeeze, aten.view, aten._unsafe_view, aten.reshape),
-        lambda view, value: value.reshape(view.source.shape),
+        lambda view, value: _of_dtype(value, view.source.dtype).reshape(view.source.shape),
     ),
     **dict.fromkeys((aten.alias, aten.detach), lambda _, value: value),
 }

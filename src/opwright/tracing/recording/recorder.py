@@ -156,6 +156,8 @@ class Recorder(Unseen, TorchDispatchMode):
         hidden = self._recording and not torch.is_grad_enabled()
         if self._watching and (hidden or self._reads_detached(args, kwargs)):
             self.hides_from_autograd = True
+        if self._watching and func._schema.is_mutable and not is_called_by_torch():
+            self.needs_row_major = True  # whether a tensor is in the memory of another may depend on its layout
         rule = None if (is_real := reads_real(args, kwargs)) else decomposition(func, args, kwargs)
         # A decomposition would draw other numbers; that of attention gives other values than its backward pass reads.
         if rule is not None and torch.Tag.nondeterministic_seeded not in func.tags:
@@ -257,8 +259,6 @@ class Recorder(Unseen, TorchDispatchMode):
         functional, aliases = functional_of(func), self._aliases(target)
         if functional is None or not aliases:
             raise NoKernel(f"the function modifies a tensor in place ({func.name()})", hint=NEW_TENSOR)
-        if self._watching and not is_called_by_torch():
-            self.needs_row_major = True  # whether a tensor is in the memory of another may depend on its layout
         if torch.Tag.inplace_view in func.tags:
             return self._record_reshaping_in_place(func, functional, args, kwargs)
         given = [argument.default_value for argument in func._schema.arguments[len(args) :] if not argument.kwarg_only]
