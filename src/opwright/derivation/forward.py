@@ -91,8 +91,10 @@ def _jvp(function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents
     try:
         with Composed(forward_mode=True):
             return torch.func.jvp(function, tuple(primals), tuple(tangents), has_aux=True)
-    except (NoKernel, NotImplementedError):  # some formulas of torch are missing, some need known sizes
-        return _jvp_by_pulling_back(function, primals, tangents)
+    except (NoKernel, RuntimeError) as error:  # some formulas of torch are missing, some need known sizes
+        if isinstance(error, (NoKernel, NotImplementedError)) or _IN_A_LEVEL in str(error):
+            return _jvp_by_pulling_back(function, primals, tangents)
+        raise
 
 
 def _jvp_by_pulling_back(
@@ -116,6 +118,7 @@ def _jvp_by_pulling_back(
     return outputs, moved, *others
 
 
+_IN_A_LEVEL = "Nested forward mode AD"  # of another thread, or of code that `torch.compile` has compiled
 _OF_HOOKS = "saved tensor hooks"  # what torch.func's reverse mode refuses, and forward mode does not
 
 

@@ -29,9 +29,20 @@ def wrapped_by_levels(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
+def _dual_level() -> int:
+    """The level of dual tensors; -1 if there is none.
+
+    In code that `torch.compile` has compiled, PyTorch opens it without noting it in Python: what tells is the level of
+    `torch.func.jvp` around it. There is never more than one.
+    """
+    if forward_ad._current_level >= 0 or not are_active():
+        return forward_ad._current_level
+    return 0 if any(each.key().name == "Jvp" for each in retrieve_all_functorch_interpreters()) else -1
+
+
 def is_forward_mode() -> bool:
     """Whether there is a level of dual tensors, with tangents switched on."""
-    return forward_ad._current_level >= 0 and torch._C._is_fwd_grad_enabled()
+    return _dual_level() >= 0 and torch._C._is_fwd_grad_enabled()
 
 
 def is_dual(value: Any) -> bool:
@@ -43,13 +54,13 @@ def is_dual(value: Any) -> bool:
 
 def tangent_of(tensor: torch.Tensor) -> torch.Tensor | None:
     """The tangent of a tensor at the level of dual tensors, of which there must be one; None if it has none."""
-    tangent: torch.Tensor | None = torch._VF._unpack_dual(tensor, level=forward_ad._current_level)[1]
+    tangent: torch.Tensor | None = torch._VF._unpack_dual(tensor, level=_dual_level())[1]
     return tangent
 
 
 def make_dual(tensor: torch.Tensor, tangent: torch.Tensor) -> torch.Tensor:
     """A tensor with a tangent at the level of dual tensors."""
-    dual: torch.Tensor = torch._VF._make_dual(tensor, tangent, level=forward_ad._current_level)
+    dual: torch.Tensor = torch._VF._make_dual(tensor, tangent, level=_dual_level())
     return dual
 
 
