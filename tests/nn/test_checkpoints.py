@@ -29,9 +29,11 @@ class NormalizedLast(nn.Module):
         return self.norm(self.before(x))
 
 
+@pytest.mark.parametrize("tape", ["now", "off"])
 @pytest.mark.parametrize("use_reentrant", [False, True], ids=["by hooks", "reentrant"])
 @pytest.mark.parametrize("made", mostly_at_night([Normalized, NormalizedLast], by_day=1))
-def test_statistics_change_as_often_as_in_eager(made, use_reentrant):
+def test_statistics_change_as_often_as_in_eager(made, use_reentrant, tape, monkeypatch):
+    monkeypatch.setenv("OPWRIGHT_TAPE", tape)
     written = made()
     module = opwright.module(copy.deepcopy(written))
     for _ in range(3):
@@ -43,6 +45,22 @@ def test_statistics_change_as_often_as_in_eager(made, use_reentrant):
         torch.testing.assert_close(dict(module.named_buffers()), dict(written.named_buffers()))
         torch.testing.assert_close(module.before.weight.grad, written.before.weight.grad)
     assert module.last_rung == "cpp"
+
+
+@pytest.mark.parametrize("tape", ["now", "off"])
+def test_arguments_change_as_often_as_in_eager(tape, monkeypatch):
+    def counted(x: torch.Tensor, n: torch.Tensor):
+        n.add_(x.detach().sum())
+        return (x * x).sin().tanh()
+
+    monkeypatch.setenv("OPWRIGHT_TAPE", tape)
+    operator, x = opwright.operator(counted, mutates=("n",), name="tests::counted"), torch.randn(3, requires_grad=True)
+    totals = torch.zeros(()), torch.zeros(())
+    for _ in range(3):
+        for function, n in zip((counted, operator), totals, strict=True):
+            checkpoint(lambda x, call=function, n=n: call(x, n), x, use_reentrant=False).sum().backward()
+        torch.testing.assert_close(*totals)
+    assert operator.last_rung == "cpp"
 
 
 class Stopped(Exception):

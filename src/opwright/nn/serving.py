@@ -13,6 +13,7 @@ from torch import nn
 from torch.utils._pytree import TreeSpec, tree_flatten
 
 from opwright.api.operator import Operator
+from opwright.binding.autograd.recomputation import take_made
 from opwright.binding.environment import are_plain
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.native import native
@@ -268,6 +269,10 @@ class Serving(RemembersRung):
             made = operator.server.serve(arguments, {})
         except ChangesItself:  # of the tensors in a wrapper; it has run on copies
             return self.run_as_written(*given)
+        except Exception as error:
+            if (before := take_made(error)) is not None:  # a checkpoint has seen enough
+                _write(leaves, mutated, before[1])
+            raise
         self.last_rung = operator.last_rung
         if isinstance(made, Ran) and not operator.is_building and not given_twice(leaves):
             self._leave(call, operator, arguments, members, is_training=given[0].training)
@@ -275,8 +280,7 @@ class Serving(RemembersRung):
         if isinstance(made, Ran):
             return made.returned
         returned, values = made
-        for position, value in zip(mutated, values, strict=True):
-            leaves[position].copy_(value)
+        _write(leaves, mutated, values)
         return returned
 
     def _leave(self, call: Call, operator: Operator, leaves: Leaves, members: list[Any], *, is_training: bool) -> None:
@@ -372,6 +376,11 @@ def _structure_of(layout: TreeSpec) -> Any:
 
 def _constants_in(members: Sequence[Any]) -> list[Any]:
     return [member for member in members if not isinstance(member, torch.Tensor)]
+
+
+def _write(leaves: Sequence[Any], mutated: Sequence[int], values: Sequence[torch.Tensor]) -> None:
+    for position, value in zip(mutated, values, strict=True):
+        leaves[position].copy_(value)
 
 
 def _refusal_of(call: Call) -> OpwrightError | None:

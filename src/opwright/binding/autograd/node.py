@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ class OperatorFunction(Function):
     """Runs the first variant that takes the arguments: `apply(variants, *arguments)`."""
 
     @staticmethod
-    def forward(ctx: Any, variants: Iterable[Variant], *arguments: Any) -> Any:
+    def forward(ctx: Any, variants: Chosen, *arguments: Any) -> Any:
         """Run the forward kernel and save what the backward pass reads."""
         for variant in variants:
             draw = Draw.here() if variant.is_random else None
@@ -29,6 +29,7 @@ class OperatorFunction(Function):
                 break
         else:
             raise Declined
+        variants.made = made
         if draw is not None:
             ctx.draw = draw
         plan = variant.plan
@@ -82,13 +83,14 @@ class OperatorFunction(Function):
 
 
 class Chosen:
-    """Variants to try; remembers the last one tried, which took the arguments."""
+    """Variants to try; remembers the last one tried, which took the arguments, and what it made."""
 
-    __slots__ = ("_variants", "variant")
+    __slots__ = ("_variants", "made", "variant")
 
     def __init__(self, variants: Sequence[Variant]) -> None:
         self._variants = variants
         self.variant: Variant
+        self.made: Sequence[torch.Tensor]
 
     def __iter__(self) -> Iterator[Variant]:
         for variant in self._variants:

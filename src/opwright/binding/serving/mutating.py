@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
+from opwright.binding.autograd.recomputation import take_made
 from opwright.binding.environment import is_quiet
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.functional import Done
@@ -69,6 +70,9 @@ class MutatingServer(HotPath):
         try:
             made = self._made(given, pinned=pinned)
         except Exception as error:  # nothing has changed yet
+            if (before := take_made(error)) is not None:  # a checkpoint has seen enough
+                self._update(given, *before)
+                raise
             if pinned or is_for_the_caller(error):
                 raise
             fault = fault_of(error)

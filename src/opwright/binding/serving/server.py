@@ -9,6 +9,7 @@ import torch
 
 from opwright.binding.autograd.kernels import Declined, run_forward, why_declined
 from opwright.binding.autograd.node import Chosen, apply
+from opwright.binding.autograd.recomputation import ends_recomputation, note_made
 from opwright.binding.dispatcher.autocast import is_autocast
 from opwright.binding.environment import (
     PLAIN_TYPES,
@@ -180,7 +181,12 @@ class Server(ServesByReference):
         """Run loaded kernels; raises Declined if there are none for these arguments."""
         if _is_grad_enabled() and True in (mask := self._mask(args)):
             chosen = Chosen(variants.by_call.get((mask, constants), ()))
-            result = apply(chosen, *args)
+            try:
+                result = apply(chosen, *args)
+            except Exception as error:
+                if ends_recomputation(error):
+                    note_made(error, self._rebuilt(chosen.variant, chosen.made, args))
+                raise
             self.last_rung = chosen.variant.rung
             return result if chosen.variant.plain else self._rebuilt(chosen.variant, result, args)
         return self._run_forward(variants, args, constants)
