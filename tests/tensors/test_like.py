@@ -302,6 +302,14 @@ LOST = {
     "out": lambda d: torch.exp(X, out=d),
     "flag": lambda d: torch.nn.functional.relu(d, inplace=True),
     "hook": lambda d: d.register_hook(print),
+    "function": lambda d: torch.relu_(d),
+    "function, by name": lambda d: torch.relu_(input=d),
+    "indices": lambda d: torch.index_put_(d, (torch.tensor([0]),), torch.tensor(9.0)),
+    "initializer": lambda d: torch.nn.init.constant_(d, 3.0),
+    "random initializer": lambda d: torch.nn.init.kaiming_uniform_(d),
+    "of a list": lambda d: torch._foreach_add_([d], 1.0),
+    "largest norm": lambda d: torch.nn.functional.embedding(torch.tensor([1]), d, max_norm=0.5),
+    "function, in inference": torch.inference_mode()(lambda d: torch.relu_(d)),
 }
 
 

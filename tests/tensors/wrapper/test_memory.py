@@ -144,3 +144,17 @@ def test_gradients_and_compilers_see_what_is_conjugated() -> None:
     for function in (called, torch.compile(called, backend="aot_eager", fullgraph=True)):
         (found,) = torch.autograd.grad(function(x), x)
         torch.testing.assert_close(found.elem.resolve_conj(), expected.resolve_conj())
+
+
+def test_data_that_are_assigned_are_inside() -> None:
+    parameter = torch.nn.Parameter(owned(3, 4))
+    held, other = parameter.elem, Meta(torch.ones(2, 5, dtype=torch.float64), owner="another")
+    parameter.data = other
+    assert parameter.shape == parameter.elem.shape == (parameter + 1).shape == (2, 5)
+    assert (parameter.owner, parameter.requires_grad, parameter.elem is held) == ("another", True, True)
+    other.zero_()  # the memory is the same from then on, as for plain tensors
+    torch.testing.assert_close(parameter.elem, torch.zeros(2, 5, dtype=torch.float64))
+    parameter.data.add_(2)
+    torch.testing.assert_close(parameter.densify(), torch.full((2, 5), 2.0, dtype=torch.float64))
+    with pytest.raises(WrapperRefused, match="a Meta cannot have the data of a Tensor"):
+        parameter.data = torch.ones(2, 5)

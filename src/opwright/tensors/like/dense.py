@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -34,19 +35,46 @@ def run_dense(type_: type, spelling: Spelling, args: Sequence[Any], kwargs: dict
     """Run a function with the objects of a type, and those inside of lists and dicts, replaced by dense tensors.
 
     Raises:
-        Unhandled: The function would change a dense copy, which nobody would see.
+        Unhandled: The function changes a dense copy, or would change one, which nobody would see.
     """
     if _is_lost(type_, spelling, args, kwargs):
-        raise Unhandled(
-            f"{spelling.name} is about the object that it is called on, and would only reach a dense copy of a "
-            f"{type_.__name__}",
-            hint=f"write a handler: @{type_.__name__}.implements({spelling.name})",
-        )
-    return spelling.function(*dense_all(type_, args), **dense_in(type_, kwargs))
+        raise _lost(type_, spelling)
+    dense, named = dense_all(type_, args), dense_in(type_, kwargs)
+    copies = [*_copies(type_, args, dense), *_copies(type_, kwargs, named)]
+    result = spelling.function(*dense, **named)
+    if any(_version(copy) != version for copy, version in copies):  # as `embedding(max_norm=...)` changes its table
+        raise _lost(type_, spelling)
+    return result
+
+
+def _lost(type_: type, spelling: Spelling) -> Unhandled:
+    return Unhandled(
+        f"{spelling.name} is about the object that it is called on, and would only reach a dense copy of a "
+        f"{type_.__name__}",
+        hint=f"write a handler: @{type_.__name__}.implements({spelling.name})",
+    )
+
+
+def _copies(type_: type, given: Any, dense: Any) -> Iterator[tuple[torch.Tensor, int]]:
+    """The dense tensors in place of objects, each with how often it has been changed."""
+    if isinstance(given, type_):
+        yield dense, _version(dense)
+    elif type(given) in (list, tuple):
+        for each, its in zip(given, dense, strict=True):
+            yield from _copies(type_, each, its)
+    elif type(given) is dict:
+        for name, each in given.items():
+            yield from _copies(type_, each, dense[name])
+
+
+def _version(tensor: torch.Tensor) -> int:
+    """How often a tensor has been changed in place, which PyTorch does not count in inference mode."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 def _is_lost(type_: type, spelling: Spelling, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-    if kwargs.get("inplace") or spelling.is_in_place or spelling.attribute in _OF_THE_OBJECT:
+    is_in_place = spelling.is_in_place or bool(re.search(r"[^_]_$", spelling.name))  # `torch.relu_` is no method
+    if kwargs.get("inplace") or is_in_place or spelling.attribute in _OF_THE_OBJECT:
         return bool(args) and isinstance(args[0], type_)
     out = kwargs.get("out")
     return any(isinstance(each, type_) for each in (out if isinstance(out, (tuple, list)) else (out,)))

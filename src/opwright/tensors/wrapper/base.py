@@ -293,6 +293,28 @@ class Wrapper(Gathered, Held, torch.Tensor):
 
         raise BypassAOTAutogradCache(f"the rules of {type(self).__name__} are no part of a key")
 
+    @property
+    def data(self) -> torch.Tensor:
+        """The same without its history; what is assigned gives the wrapper other tensors and metadata.
+
+        Raises:
+            WrapperRefused: On assignment, if that is no wrapper of the same class.
+        """
+        return torch.Tensor.data.__get__(self)  # type: ignore[attr-defined, no-any-return]
+
+    @data.setter
+    def data(self, other: Any) -> None:
+        if type(other) is not type(self):
+            raise WrapperRefused(
+                f"a {type(self).__name__} cannot have the data of a {type(other).__name__}",
+                hint=f"assign a {type(self).__name__}, or copy the values: x.copy_(…)",
+            )
+        torch.Tensor.data.__set__(self, other)  # type: ignore[attr-defined]
+        for name in self.names.data:
+            getattr(self, name).data = getattr(other, name)
+        for name in self.names.meta:
+            setattr(self, name, getattr(other, name))
+
     def data_ptr(self) -> int:
         """0, for all memory is that of the tensors inside; of a view too, or pickling would look for its memory."""
         return 0
