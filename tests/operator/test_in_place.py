@@ -140,11 +140,27 @@ def fill_what_may_be_a_copy(x: Tensor) -> Tensor:
     return y
 
 
-@pytest.mark.falls_back
-@pytest.mark.parametrize(
-    "function",
-    [change_what_may_be_a_copy, change_what_may_be_another, set_what_may_be_another, fill_what_may_be_a_copy],
+def write_a_result_into_what_may_be_a_copy(x: Tensor) -> Tensor:
+    y = x * 1
+    with torch.no_grad():
+        torch.sin(y.detach().reshape(-1) + 1, out=y.detach().reshape(-1))
+    return y
+
+
+def change_by_a_function_of_torch(x: Tensor) -> Tensor:
+    y = x * 1
+    torch.nn.functional.elu_(y.contiguous())
+    return y * 2
+
+
+OF_WHAT_MAY_BE_SHARED = (
+    *(change_what_may_be_a_copy, change_what_may_be_another, set_what_may_be_another, fill_what_may_be_a_copy),
+    *(write_a_result_into_what_may_be_a_copy, change_by_a_function_of_torch),
 )
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("function", OF_WHAT_MAY_BE_SHARED)
 def test_what_shares_memory_may_depend_on_the_layout(function: Callable[[Tensor], Tensor]) -> None:
     operator = Operator(function, signature=SIGNATURE)
     x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))

@@ -21,6 +21,7 @@ from opwright.binding.own_errors import is_wanted, runs_reference
 from opwright.binding.rungs import RungName
 from opwright.binding.serving.hot_path import gives_new_values
 from opwright.binding.serving.last_rung import RemembersRung
+from opwright.binding.serving.old_values import copied_as_it_lies
 from opwright.binding.structures import NotTold, spec_of
 from opwright.binding.tape import LEFT
 from opwright.binding.variants.kinds import are_constants
@@ -262,7 +263,7 @@ class Serving(RemembersRung):
         handed = list(leaves)
         if torch.is_grad_enabled():
             for position in mutated:  # the backward pass reads the old values
-                handed[position] = leaves[position].clone()
+                handed[position] = copied_as_it_lies(leaves[position])
         arguments = Leaves(handed)
         arguments.given = (self, *given)
         try:

@@ -139,7 +139,8 @@ class Session:
             self.switches_gradients_on |= switching.is_so
             self._recorder.lent.ensure_same()
             self.asks_for_identity |= watch.asks_for_identity
-            self._recorder.needs_row_major |= watch.asks_for_layout
+            changes_what_is_shared = not listening.shared.isdisjoint(self._recorder.written)
+            self._recorder.needs_row_major |= watch.asks_for_layout or changes_what_is_shared
             may_copy = hasattr(reference, MAY_COPY)
             result, outputs = read_result(reference.__name__, returned, () if may_copy else arguments)
             for output in outputs:

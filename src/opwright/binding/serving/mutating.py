@@ -19,6 +19,7 @@ from opwright.binding.own_errors import is_for_the_caller, runs_reference
 from opwright.binding.serving.hot_path import HotPath
 from opwright.binding.serving.inside import RunsInside, insides
 from opwright.binding.serving.listening import is_heard, tell
+from opwright.binding.serving.old_values import copied_as_it_lies
 from opwright.binding.serving.server import Server
 from opwright.errors import WrapperRefused
 from opwright.tracing.interface.flatten import Leaves
@@ -122,7 +123,7 @@ class MutatingServer(HotPath):
 
     def _kept(self, given: Sequence[Any]) -> list[Any]:
         """The arguments, with copies of mutated ones: the backward pass reads their old values."""
-        return [argument.clone() if p in self._mutated else argument for p, argument in enumerate(given)]
+        return [copied_as_it_lies(argument) if p in self._mutated else argument for p, argument in enumerate(given)]
 
     def _update(self, given: Sequence[Any], returned: Any, values: Sequence[torch.Tensor]) -> Any:
         targets = {}

@@ -41,7 +41,7 @@ def lie_row_by_row(arguments: Iterable[Any], *, whole_memory: bool) -> bool:
     tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
     if not all(tensor.is_contiguous() for tensor in tensors):
         return False
-    return not whole_memory or all(map(_is_whole_memory, tensors))
+    return not whole_memory or all(map(is_whole_memory, tensors))
 
 
 def laid_row_by_row(values: Iterable[Any], *, whole_memory: bool) -> list[Any]:
@@ -54,5 +54,6 @@ def laid_row_by_row(values: Iterable[Any], *, whole_memory: bool) -> list[Any]:
     ]
 
 
-def _is_whole_memory(tensor: torch.Tensor) -> bool:
+def is_whole_memory(tensor: torch.Tensor) -> bool:
+    """Whether a tensor fills its storage."""
     return tensor.storage_offset() == 0 and tensor.untyped_storage().nbytes() == tensor.nbytes

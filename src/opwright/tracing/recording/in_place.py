@@ -11,8 +11,10 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload
+from torch.utils._pytree import tree_leaves
 
 from opwright.package import PACKAGE
+from opwright.tracing.interface.memory import memory_of
 
 aten = torch.ops.aten
 _TORCH = str(Path(torch.__file__).parent)
@@ -22,7 +24,7 @@ _OPWRIGHT = str(PACKAGE)
 def is_called_by_torch() -> bool:
     """Whether a torch function called the current operation.
 
-    Those give the same values for every layout, whatever they change in place.
+    Those give the same values for every layout, whatever they change in place, unless that may be a copy.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_OPWRIGHT):
@@ -97,6 +99,12 @@ def written_by(func: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) ->
     """The arguments that an operation writes into."""
     named = dict(zip((argument.name for argument in func._schema.arguments), args, strict=False)) | kwargs
     return [named.get(argument.name) for argument in func._schema.arguments if argument.is_write]
+
+
+def memory_written(func: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> set[int]:
+    """The memory that an operation writes into, by its keys."""
+    written = tree_leaves(written_by(func, args, kwargs))
+    return {memory_of(tensor) for tensor in written if isinstance(tensor, torch.Tensor)}
 
 
 def without_out(func: OpOverload) -> OpOverload | None:

@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 from opwright.errors import UntraceableReference
 from opwright.tracing.callers import is_outside
 from opwright.tracing.effects.watch import meets, paused
+from opwright.tracing.interface.memory import memory_of
 from opwright.tracing.recording.local_variables import LocalVariables
 from opwright.tracing.recording.standing import behind_standing
 
@@ -39,6 +40,10 @@ _QUESTIONS: Mapping[str, Iterable[Callable[..., Any]]] = {
         "_grad _grad_fn grad_dtype"
     ),
 }
+# What gives a tensor itself, or a view of it, if it lies so, and else a copy.
+_COPIES_IF_NEEDED = frozenset(
+    (*_asked("contiguous reshape reshape_as flatten ravel to"), torch.reshape, torch.flatten, torch.ravel)
+)
 _FACTS = {question: fact for fact, questions in _QUESTIONS.items() for question in questions}
 
 
@@ -48,10 +53,14 @@ class Listener(TorchFunctionMode):
     Args:
         name: The name of the reference.
         variables: The variables of the reference, found through the callers of torch's functions.
+
+    Attributes:
+        shared: The memory of tensors that share it with others in some layouts alone, by its keys.
     """
 
     def __init__(self, name: str, variables: LocalVariables) -> None:
         super().__init__()
+        self.shared = set[int]()
         self._name = name
         self._variables = variables
 
@@ -69,4 +78,8 @@ class Listener(TorchFunctionMode):
         if fact is not None and is_outside(caller):
             raise meets(UntraceableReference(f"{self._name} {fact}", hint="keep this part outside of the operator"))
         with paused():
-            return func(*args, **(kwargs or {}))
+            result = func(*args, **(kwargs or {}))
+        if func in _COPIES_IF_NEEDED and isinstance(result, torch.Tensor):
+            given = next((each for each in (*args, *(kwargs or {}).values()) if isinstance(each, torch.Tensor)), result)
+            self.shared |= {memory_of(given), memory_of(result)}
+        return result

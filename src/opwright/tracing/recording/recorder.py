@@ -35,6 +35,7 @@ from opwright.tracing.recording.in_place import (
     SeenThrough,
     functional_of,
     is_called_by_torch,
+    memory_written,
     views_of,
     without_out,
     written_by,
@@ -68,11 +69,9 @@ class Recorder(Unseen, TorchDispatchMode):
         self.draws, self.lent = dict[Node, Order](), Lent()
         self._in_place: OpOverload | None = None
         self._watching, self._recording, self._generator = False, True, torch.get_rng_state()
-        self._detached, self._nodes = set[int](), dict[int, Node]()
-        self._dtypes: dict[int, torch.dtype] = {}
-        self._looked_at: set[int] = set()
-        self._inputs: list[torch.Tensor] = []
-        self._views: dict[int, SeenThrough] = {}
+        self._nodes, self._dtypes = dict[int, Node](), dict[int, torch.dtype]()
+        self._detached, self._looked_at, self.written = set[int](), set[int](), set[int]()
+        self._inputs, self._views = list[torch.Tensor](), dict[int, SeenThrough]()
         self._kept: list[Any] = []  # keeps every fake tensor alive, so that its id stays its own
 
     @contextmanager
@@ -156,8 +155,9 @@ class Recorder(Unseen, TorchDispatchMode):
         hidden = self._recording and not torch.is_grad_enabled()
         if self._watching and (hidden or self._reads_detached(args, kwargs)):
             self.hides_from_autograd = True
-        if self._watching and func._schema.is_mutable and not is_called_by_torch():
-            self.needs_row_major = True  # whether a tensor is in the memory of another may depend on its layout
+        if self._watching and func._schema.is_mutable:  # what shares memory may depend on the layout
+            self.needs_row_major |= not is_called_by_torch()
+            self.written |= memory_written(func, args, kwargs)
         rule = None if (is_real := reads_real(args, kwargs)) else decomposition(func, args, kwargs)
         # A decomposition would draw other numbers; that of attention gives other values than its backward pass reads.
         if rule is not None and torch.Tag.nondeterministic_seeded not in func.tags:
