@@ -187,3 +187,58 @@ def test_bits_that_are_changed_as_another_type(function: Callable[[Tensor], Tens
     x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(operator(x), function(x), rtol=0, atol=0)
     assert operator.last_rung == "cpp"
+
+
+def add_rows_to_those_below(x: Tensor) -> Tensor:
+    y = x * 1
+    y[1:].add_(y[:-1])
+    return y
+
+
+def add_columns_to_those_beside(x: Tensor) -> Tensor:
+    y = x * 1
+    y[:, 1:] += y[:, :-1]
+    return y
+
+
+def copy_the_transposed(x: Tensor) -> Tensor:
+    y = x[:, :4] * 1
+    return y.copy_(y.t())
+
+
+def multiply_by_a_row(x: Tensor) -> Tensor:
+    y = x * 1
+    return y.mul_(y[0])
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize(
+    "function", [add_rows_to_those_below, add_columns_to_those_beside, copy_the_transposed, multiply_by_a_row]
+)
+def test_what_reads_its_own_memory_is_the_functions(function: Callable[[Tensor], Tensor]) -> None:
+    operator = Operator(function, signature=SIGNATURE)
+    x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
+    found = []
+    for call in (function, operator):
+        try:
+            found.append(call(x))
+        except RuntimeError as error:  # most are refused by eager
+            found.append(str(error))
+    assert found[0] == found[1] if isinstance(found[0], str) else torch.equal(*found)
+    assert operator.last_rung == "composed"
+
+
+def add_halves(x: Tensor) -> Tensor:
+    y = x * 1
+    y[:, :3] += y[:, 3:]
+    y[0] -= y[1]
+    y[:, ::2].mul_(y[:, 1::2])
+    y[:, 0].mul_(y[:, 1])
+    return y.add_(y)
+
+
+def test_parts_that_have_nothing_in_common_may_be_added() -> None:
+    operator = Operator(add_halves, signature=SIGNATURE)
+    x = torch.randn(4, 6, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(operator(x), add_halves(x))
+    assert operator.last_rung == "cpp"

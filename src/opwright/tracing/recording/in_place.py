@@ -13,8 +13,10 @@ import torch
 from torch._ops import OpOverload
 from torch.utils._pytree import tree_leaves
 
+from opwright.errors import NoKernel
 from opwright.package import PACKAGE
 from opwright.tracing.interface.memory import memory_of
+from opwright.tracing.recording.overlaps import may_overlap
 
 aten = torch.ops.aten
 _TORCH = str(Path(torch.__file__).parent)
@@ -102,9 +104,17 @@ def written_by(func: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) ->
 
 
 def memory_written(func: OpOverload, args: Sequence[Any], kwargs: dict[str, Any]) -> set[int]:
-    """The memory that an operation writes into, by its keys."""
-    written = tree_leaves(written_by(func, args, kwargs))
-    return {memory_of(tensor) for tensor in written if isinstance(tensor, torch.Tensor)}
+    """The memory that an operation writes into, by its keys.
+
+    Raises:
+        NoKernel: If it may read elements that it writes elsewhere, which eager refuses, or does in some order.
+    """
+    written = [each for each in tree_leaves(written_by(func, args, kwargs)) if isinstance(each, torch.Tensor)]
+    read = [each for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
+    if any(memory_of(one) == memory_of(other) and may_overlap(one, other) for one in written for other in read):
+        fact = f"the function changes a tensor by values in the same memory ({func.name()})"
+        raise NoKernel(fact, hint="copy these first, by .clone()")
+    return {memory_of(tensor) for tensor in written}
 
 
 def without_out(func: OpOverload) -> OpOverload | None:
