@@ -15,6 +15,7 @@ from opwright.checking.accuracy import Comparison
 from opwright.settings import Settings
 from tests.binding.default_dtypes import default_dtype
 from tests.quiet_settings import quiet_settings
+from tests.random_forms import MORE_FORMS
 from tests.random_program import RandomProgram, Sizes, Tensors, other_sizes, outputs_and_gradients, random_program, runs
 from tests.suite.built_together import build_together
 from tests.suite.nights import mostly_at_night
@@ -23,7 +24,8 @@ from tests.suite.strides import stride_difference
 
 pytestmark = [  # what torch says of the functions themselves
     pytest.mark.filterwarnings("ignore:Tensor.mT is deprecated on 0-D tensors"),
-    pytest.mark.filterwarnings("ignore:var.*degrees of freedom is <= 0"),
+    pytest.mark.filterwarnings("ignore:(var|std).*degrees of freedom is <= 0"),
+    pytest.mark.filterwarnings("ignore:Using a target size"),
 ]
 
 
@@ -86,9 +88,9 @@ def in_float64(run: Callable[[], list[Tensors]]) -> list[Tensors]:
         return run()
 
 
-def of_seed(seed: int, *, wide: bool) -> RandomProgram:
-    """A program; a wide one has inputs of double precision."""
-    program = random_program(seed)
+def of_seed(seed: int, *, wide: bool = False, rare: bool = False) -> RandomProgram:
+    """A program; a wide one has inputs of double precision, a rare one statements that few have."""
+    program = random_program(seed, statements=7, forms=MORE_FORMS) if rare else random_program(seed)
     if not wide:
         return program
     inputs = (replace(each, dtype=torch.float64) if each.dtype.is_floating_point else each for each in program.inputs)
@@ -102,36 +104,48 @@ def check(
     resized: bool,
     twice: bool = False,
     wide: bool = False,
+    rare: bool = False,
     device: str = "cpu",
     rung: str = "cpp",
     for_gpus: bool = False,
-) -> None:
-    program = of_seed(seed, wide=wide)
+) -> str | None:
+    """Compare a program with its function; what served it, None if eager takes no such arguments."""
+    program = of_seed(seed, wide=wide, rare=rare)
     operator = Operator(program.function(), name=f"random_{seed}", settings=settings)
     try:
         if not runs(program, program.sizes, seed):
-            return
+            return None
         assert_agrees(operator, program, program.sizes, seed, twice=twice, device=device)
         others = any(given.layout != "row-major" for given in program.inputs)
         is_the_functions = (program.is_for_row_major and others) or (for_gpus and program.gathers)
-        assert operator.last_rung == rung or is_the_functions
+        served = operator.last_rung
+        assert rare or served == rung or is_the_functions
         if resized and runs(program, other_sizes(program, seed), seed):
             assert_agrees(operator, program, other_sizes(program, seed), seed, twice=twice, device=device)
+        return served
     except BaseException as error:
         error.add_note(f"seed {seed}, sizes {program.sizes}, inputs {program.inputs}\n{program.text}")
         raise
 
 
-def called(seed: int, settings: Settings, *, resized: bool, twice: bool = False, wide: bool = False) -> None:
+def called(
+    seed: int, settings: Settings, *, resized: bool, twice: bool = False, wide: bool = False, rare: bool = False
+) -> None:
     """The calls of a check, without what they are compared with."""
-    program = of_seed(seed, wide=wide)
+    program = of_seed(seed, wide=wide, rare=rare)
     operator = Operator(program.function(), name=f"random_{seed}", settings=settings)
     for sizes in (program.sizes, *([other_sizes(program, seed)] if resized else [])):
         outputs_and_gradients(operator, program.arguments(sizes, seed), twice=twice)
 
 
 def check_all(
-    seeds: Iterable[int], *, optimized_every: int, resized_every: int, twice: bool = False, wide_every: int = 0
+    seeds: Iterable[int],
+    *,
+    optimized_every: int,
+    resized_every: int,
+    twice: bool = False,
+    wide_every: int = 0,
+    rare: bool = False,
 ) -> None:
     """Check programs whose kernels are built together."""
     cases = {
@@ -140,12 +154,13 @@ def check_all(
             "resized": seed % resized_every == 0,
             "twice": twice,
             "wide": wide_every > 0 and seed % wide_every == 0,
+            "rare": rare,
         }
         for seed in seeds
     }
     build_together(*(partial(called, seed, **how) for seed, how in cases.items()))
-    for seed, how in cases.items():
-        check(seed, **how)
+    served = [check(seed, **how) for seed, how in cases.items()]
+    assert served.count("cpp") >= len(served) // 3
 
 
 @pytest.mark.falls_back  # where it is for row-major inputs alone, which is asked for above
@@ -159,6 +174,12 @@ def test_random_programs(block: int) -> None:
 @pytest.mark.parametrize("block", range(250))
 def test_many_random_programs(block: int) -> None:
     check_all(range(block * 20 + 2000, block * 20 + 2020), optimized_every=1, resized_every=1)
+
+
+@pytest.mark.falls_back
+@pytest.mark.parametrize("block", mostly_at_night(range(100), by_day=1))
+def test_random_programs_of_rarer_statements(block: int) -> None:
+    check_all(range(block * 10 + 14000, block * 10 + 14010), optimized_every=20, resized_every=4, rare=True)
 
 
 @pytest.mark.nightly

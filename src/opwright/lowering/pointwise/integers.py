@@ -42,6 +42,14 @@ def remainder(x: Expression, y: Expression) -> Expression | None:
     return apply("remainder", x, y) if x.dtype.real.is_floating or _is_safe_divisor(y) else None
 
 
+def truncated_remainder(x: Expression, y: Expression) -> Expression | None:
+    """The remainder of a division that is rounded towards zero, with the sign of the dividend."""
+    if x.dtype.real.is_floating:
+        return apply("fmod", x, y)
+    quotient = truncated_quotient(x, y)
+    return quotient and apply("subtract", x, apply("multiply", quotient, y))
+
+
 def integer_power(x: Expression, y: Expression) -> Expression | None:
     """A power with a small exponent that is known, by squaring; it wraps around as in torch."""
     if not isinstance(y, Literal) or isinstance(y.value, complex) or not 0 <= y.value <= _MOST_FACTORS:

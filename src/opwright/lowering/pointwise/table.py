@@ -19,6 +19,7 @@ from opwright.lowering.pointwise.integers import (
     integer_power,
     remainder,
     truncated_quotient,
+    truncated_remainder,
 )
 from opwright.lowering.pointwise.parts import PARTS_ROWS
 from opwright.lowering.pointwise.row import (
@@ -167,7 +168,7 @@ POINTWISE: dict[Any, Pointwise] = {
     aten.square: Pointwise(ONE_OPERAND, lambda x: apply("multiply", x, x), integral=True),
     aten.pow: Pointwise(("self", "exponent"), _pow, integral=True),
     aten.remainder: Pointwise(TWO_OPERANDS, remainder, integral=True),
-    aten.fmod: Pointwise(TWO_OPERANDS, function_rule("fmod")),
+    aten.fmod: Pointwise(TWO_OPERANDS, truncated_remainder, integral=True),
     aten.maximum: Pointwise(TWO_OPERANDS, function_rule("maximum"), integral=True),
     aten.minimum: Pointwise(TWO_OPERANDS, function_rule("minimum"), integral=True),
     aten.floor: unary("floor"),
