@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
@@ -14,24 +11,10 @@ from torch._ops import OpOverload
 from torch.utils._pytree import tree_leaves
 
 from opwright.errors import NoKernel
-from opwright.package import PACKAGE
 from opwright.tracing.interface.memory import memory_of
 from opwright.tracing.recording.overlaps import may_overlap
 
 aten = torch.ops.aten
-_TORCH = str(Path(torch.__file__).parent)
-_OPWRIGHT = str(PACKAGE)
-
-
-def is_called_by_torch() -> bool:
-    """Whether a torch function called the current operation.
-
-    Those give the same values for every layout, whatever they change in place, unless that may be a copy.
-    """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_OPWRIGHT):
-        frame = frame.f_back
-    return frame is not None and frame.f_code.co_filename.startswith(_TORCH)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from opwright.tracing.effects.watch import meets, paused
 from opwright.tracing.interface.memory import memory_of
 from opwright.tracing.recording.local_variables import LocalVariables
 from opwright.tracing.recording.standing import behind_standing
+from opwright.tracing.torch_hooks.functorch import wrapped_by_levels
 
 
 def _asked(names: str) -> list[Callable[..., Any]]:
@@ -40,9 +41,9 @@ _QUESTIONS: Mapping[str, Iterable[Callable[..., Any]]] = {
         "_grad _grad_fn grad_dtype"
     ),
 }
-# What gives a tensor itself, or a view of it, if it lies so, and else a copy.
+# What gives a tensor itself, or a view of it, if it lies so, and else a copy; `to` does for a memory format.
 _COPIES_IF_NEEDED = frozenset(
-    (*_asked("contiguous reshape reshape_as flatten ravel to"), torch.reshape, torch.flatten, torch.ravel)
+    (*_asked("contiguous reshape reshape_as flatten ravel"), torch.reshape, torch.flatten, torch.ravel)
 )
 _FACTS = {question: fact for fact, questions in _QUESTIONS.items() for question in questions}
 
@@ -79,7 +80,9 @@ class Listener(TorchFunctionMode):
             raise meets(UntraceableReference(f"{self._name} {fact}", hint="keep this part outside of the operator"))
         with paused():
             result = func(*args, **(kwargs or {}))
-        if func in _COPIES_IF_NEEDED and isinstance(result, torch.Tensor):
-            given = next((each for each in (*args, *(kwargs or {}).values()) if isinstance(each, torch.Tensor)), result)
-            self.shared |= {memory_of(given), memory_of(result)}
+        given = (*args, *(kwargs or {}).values())
+        has_format = func is torch.Tensor.to and any(isinstance(each, torch.memory_format) for each in given)
+        if has_format or func in _COPIES_IF_NEEDED:
+            tensors = [each for each in (result, *given) if isinstance(each, torch.Tensor)]
+            self.shared.update(memory_of(wrapped_by_levels(tensor)) for tensor in tensors)
         return result

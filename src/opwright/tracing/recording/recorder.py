@@ -34,7 +34,6 @@ from opwright.tracing.recording.draws import is_draw, order_of_draw, refuse_draw
 from opwright.tracing.recording.in_place import (
     SeenThrough,
     functional_of,
-    is_called_by_torch,
     memory_written,
     views_of,
     without_out,
@@ -155,8 +154,7 @@ class Recorder(Unseen, TorchDispatchMode):
         hidden = self._recording and not torch.is_grad_enabled()
         if self._watching and (hidden or self._reads_detached(args, kwargs)):
             self.hides_from_autograd = True
-        if self._watching and func._schema.is_mutable:  # what shares memory may depend on the layout
-            self.needs_row_major |= not is_called_by_torch()
+        if self._watching and func._schema.is_mutable:
             self.written |= memory_written(func, args, kwargs)
         rule = None if (is_real := reads_real(args, kwargs)) else decomposition(func, args, kwargs)
         # A decomposition would draw other numbers; that of attention gives other values than its backward pass reads.
