@@ -120,7 +120,24 @@ def test_transforms_of_what_is_used(transform):
 def test_compiled():
     x, y = torch.zeros(4, requires_grad=True), torch.ones(4, requires_grad=True)
     compiled = torch.compile(lambda x, y: parted(x, y)[1].sum(), backend="aot_eager", fullgraph=True)
-    torch.testing.assert_close(torch.autograd.grad(compiled(x, y), x)[0], torch.full((4,), 2.0))
+    of_x, of_y = torch.autograd.grad(compiled(x, y), [x, y], allow_unused=True)
+    torch.testing.assert_close(of_x, torch.full((4,), 2.0))
+    assert of_y is None
+
+
+def test_results_without_a_gradient_require_none_where_they_are_compiled():
+    @opwright.operator(name="tests::partly_detached")
+    def partly(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        return x.detach() * y.detach(), x * y.detach(), (x > y).float()
+
+    x, y = torch.randn(4, requires_grad=True), torch.randn(4, requires_grad=True)
+    compiled = torch.compile(lambda x, y: partly(x, y), backend="aot_eager", fullgraph=True)
+    results = compiled(x, y)
+    torch.testing.assert_close(results, partly.reference(x, y))
+    assert [result.requires_grad for result in results] == [False, True, False]
+    of_x, of_y = torch.autograd.grad(results[1].sum(), [x, y], allow_unused=True)
+    torch.testing.assert_close(of_x, y.detach())
+    assert of_y is None
 
 
 FACTOR = 3.0
