@@ -116,6 +116,7 @@ INTEGER_SAMPLES: dict[Any, Call] = {
     aten.div: lambda x: torch.div(x, -3, rounding_mode="trunc"),
     aten.floor_divide: lambda x: x // -3,
     aten.remainder: lambda x: x % -3,
+    aten.fmod: lambda x: torch.fmod(x, -3),
     aten.pow: lambda x: x**5,
 }
 
