@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from opwright.binding.autograd.flow import Flow
 from opwright.binding.autograd.redraw import Draw, drawn_again
 from opwright.derivation.forward import differentiable
 from opwright.tracing.torch_hooks.functorch import unwrap_dead
@@ -30,7 +29,6 @@ class Made:
         outputs: The tensors that it returned, as the node returns them.
         draw: The generator's state before it drew random numbers; None if it drew none.
         more: Tensors that are saved besides the arguments.
-        flow: To which arguments a gradient flows from each output; None if to any.
     """
 
     gradients_of: GradientsOf
@@ -39,7 +37,6 @@ class Made:
     outputs: tuple[torch.Tensor, ...]
     draw: Draw | None = None
     more: Sequence[torch.Tensor] = ()
-    flow: Flow | None = None
 
 
 @dataclass(slots=True)
@@ -53,13 +50,11 @@ class _Kept:
     rest: list[Any] | None
     draw: Draw | None
     more: int
-    flow: Flow | None
 
 
 def keep(ctx: Any, made: Made) -> tuple[torch.Tensor, ...]:
     """Save on a node what its backward pass needs; return its outputs."""
-    outputs, flow = made.outputs, made.flow
-    flowing = tuple([place for place in differentiable(outputs) if flow is None or flow[place]])
+    outputs, flowing = made.outputs, differentiable(made.outputs)
     ctx.set_materialize_grads(False)
     if len(flowing) < len(outputs):
         ctx.mark_non_differentiable(*[output for place, output in enumerate(outputs) if place not in flowing])
@@ -73,7 +68,6 @@ def keep(ctx: Any, made: Made) -> tuple[torch.Tensor, ...]:
         None if len(tensors) == len(made.args) else _rest(made.args),
         made.draw,
         len(made.more),
-        flow,
     )
     return outputs
 
@@ -118,8 +112,6 @@ def gradients(
     if wanted is None:
         wanted = tuple([position for position, is_needed in enumerate(needed[1:]) if is_needed])
     used = [(place, p) for place, p in zip(kept.places, kept.flowing, strict=True) if cotangents[p] is not None]
-    if (flow := kept.flow) is not None:
-        wanted = tuple([position for position in wanted if any(position in flow[p] for _, p in used)])
     if not wanted or not used:
         return tuple(found)
     places, flowing = zip(*used, strict=True)

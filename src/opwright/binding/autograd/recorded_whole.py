@@ -9,23 +9,19 @@ import torch
 from torch.autograd import Function
 
 from opwright.binding.autograd.derived_node import GradientsOf, Made, gradients, keep
-from opwright.binding.autograd.flow import Flow, flow_of
 from opwright.binding.returned import Returned
 
 
-def call_whole(
-    overload: Callable[..., Any], gradients_of: GradientsOf, reference: Callable[..., Any], args: Sequence[Any]
-) -> Any:
+def call_whole(overload: Callable[..., Any], gradients_of: GradientsOf, args: Sequence[Any]) -> Any:
     """Call an operator at the dispatcher, below autograd, with another operator there for its gradients.
 
     Args:
         overload: The operator.
         gradients_of: The operators of its gradients.
-        reference: Its function, taking every argument by position, which tells where gradients flow.
         args: The arguments, in order.
     """
     if torch.is_grad_enabled() and any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args):
-        call = _Call(overload, gradients_of, flow_of(reference, args))
+        call = _Call(overload, gradients_of)
         outputs = _record(call, *args)
         return call.returned.rebuilt(outputs)
     with torch._C._AutoDispatchBelowAutograd():
@@ -33,10 +29,9 @@ def call_whole(
 
 
 class _Call:
-    def __init__(self, overload: Callable[..., Any], gradients_of: GradientsOf, flow: Flow | None) -> None:
+    def __init__(self, overload: Callable[..., Any], gradients_of: GradientsOf) -> None:
         self.overload = overload
         self.gradients_of = gradients_of
-        self.flow = flow
         self.returned: Returned
 
 
@@ -45,7 +40,7 @@ class _Node(Function):
     def forward(ctx: Any, call: _Call, *args: Any) -> Any:
         with torch._C._AutoDispatchBelowAutograd():
             call.returned = returned = Returned(call.overload(*args))
-        return keep(ctx, Made(call.gradients_of, returned.places, args, tuple(returned.tensors), flow=call.flow))
+        return keep(ctx, Made(call.gradients_of, returned.places, args, tuple(returned.tensors)))
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:

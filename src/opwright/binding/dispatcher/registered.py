@@ -136,10 +136,9 @@ class Registered:
         if is_transformed() and is_exported:
             return owned(self._run_reference(*given))
         if self._is_whole and (is_exported or is_recorded() or are_abstract(given)) and not is_transformed():
-            reference = self._signature.positional(self._reference)
-            if is_recorded() and draws(reference, given):
+            if is_recorded() and draws(self._signature.positional(self._reference), given):
                 return owned(self._run_reference(*given))
-            return call_whole(self._call, self._gradients_of(), reference, given)
+            return call_whole(self._call, self._gradients_of(), given)
         return self._own(self._server.serve(args, kwargs), args, kwargs)
 
     def _run_under_autocast(self, *args: Any, **kwargs: Any) -> Any:
