@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from opwright.errors import HandlerRefused, Unhandled
 from opwright.tensors.spellings.table import Spelling
@@ -40,7 +41,8 @@ def run_dense(type_: type, spelling: Spelling, args: Sequence[Any], kwargs: dict
     if _is_lost(type_, spelling, args, kwargs):
         raise _lost(type_, spelling)
     dense, named = dense_all(type_, args), dense_in(type_, kwargs)
-    copies = [*_copies(type_, args, dense), *_copies(type_, kwargs, named)]
+    pairs = zip(tree_leaves((args, kwargs)), tree_leaves((dense, named)), strict=True)
+    copies = [(copy, _version(copy)) for given, copy in pairs if isinstance(given, type_)]
     result = spelling.function(*dense, **named)
     if any(_version(copy) != version for copy, version in copies):  # as `embedding(max_norm=...)` changes its table
         raise _lost(type_, spelling)
@@ -53,18 +55,6 @@ def _lost(type_: type, spelling: Spelling) -> Unhandled:
         f"{type_.__name__}",
         hint=f"write a handler: @{type_.__name__}.implements({spelling.name})",
     )
-
-
-def _copies(type_: type, given: Any, dense: Any) -> Iterator[tuple[torch.Tensor, int]]:
-    """The dense tensors in place of objects, each with how often it has been changed."""
-    if isinstance(given, type_):
-        yield dense, _version(dense)
-    elif type(given) in (list, tuple):
-        for each, its in zip(given, dense, strict=True):
-            yield from _copies(type_, each, its)
-    elif type(given) is dict:
-        for name, each in given.items():
-            yield from _copies(type_, each, dense[name])
 
 
 def _version(tensor: torch.Tensor) -> int:

@@ -41,11 +41,17 @@ _QUESTIONS: Mapping[str, Iterable[Callable[..., Any]]] = {
         "_grad _grad_fn grad_dtype"
     ),
 }
-# What gives a tensor itself, or a view of it, if it lies so, and else a copy; `to` does for a memory format.
 _COPIES_IF_NEEDED = frozenset(
-    (*_asked("contiguous reshape reshape_as flatten ravel"), torch.reshape, torch.flatten, torch.ravel)
+    (*_asked("contiguous reshape reshape_as flatten ravel resize resize_as"), torch.reshape, torch.flatten, torch.ravel)
 )
+_ALWAYS_COPIES = frozenset((torch.Tensor.clone, torch.clone))
 _FACTS = {question: fact for fact, questions in _QUESTIONS.items() for question in questions}
+
+
+def may_copy(function: Callable[..., Any], given: Iterable[Any]) -> bool:
+    """Whether a function gives a tensor's own memory if that lies so, and else a copy; any may for a memory format."""
+    has_format = function not in _ALWAYS_COPIES and any(isinstance(each, torch.memory_format) for each in given)
+    return has_format or function in _COPIES_IF_NEEDED
 
 
 class Listener(TorchFunctionMode):
@@ -81,8 +87,7 @@ class Listener(TorchFunctionMode):
         with paused():
             result = func(*args, **(kwargs or {}))
         given = (*args, *(kwargs or {}).values())
-        has_format = func is torch.Tensor.to and any(isinstance(each, torch.memory_format) for each in given)
-        if has_format or func in _COPIES_IF_NEEDED:
+        if may_copy(func, given):
             tensors = [each for each in (result, *given) if isinstance(each, torch.Tensor)]
             self.shared.update(memory_of(wrapped_by_levels(tensor)) for tensor in tensors)
         return result
