@@ -172,15 +172,15 @@ def test_what_shares_memory_may_depend_on_the_layout(function: Callable[[Tensor]
 @pytest.mark.falls_back
 @pytest.mark.parametrize("convert", [torch.Tensor.to, torch.Tensor.float, torch.Tensor.contiguous])
 def test_conversions_to_channels_last_may_be_copies(convert: Callable[..., Tensor]) -> None:
-    def change(x: Tensor) -> Tensor:
+    def change_what_was_converted(x: Tensor) -> Tensor:
         y = x * 1
         convert(y, memory_format=torch.channels_last).mul_(2)
         return y
 
-    operator = Operator(change, signature=SIGNATURE)
+    operator = Operator(change_what_was_converted, signature=SIGNATURE)
     x = torch.randn(2, 3, 4, 5, generator=torch.Generator().manual_seed(0))
     for layout in (x, x.contiguous(memory_format=torch.channels_last), x.transpose(2, 3), x):
-        torch.testing.assert_close(operator(layout), change(layout))
+        torch.testing.assert_close(operator(layout), change_what_was_converted(layout))
     assert operator.last_rung == "cpp"
 
 
