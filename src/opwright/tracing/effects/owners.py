@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from opwright.errors import Place
 from opwright.package import PACKAGE
 from opwright.tracing.outside.purity import LIBRARIES
 
@@ -44,3 +45,10 @@ def owner_of(frame: types.FrameType) -> Owner:
             return Owner.FORWARD if is_forward else Owner.USER
         above = above.f_back
     return Owner.TORCH
+
+
+def users_place(frame: types.FrameType | None) -> Place | None:
+    """The running line of the user's code."""
+    while frame is not None and frame.f_code.co_filename.startswith((*UNWATCHED, *FOLDERS)):
+        frame = frame.f_back
+    return Place(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None

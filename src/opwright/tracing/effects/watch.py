@@ -44,7 +44,7 @@ from opwright.tracing.effects.happenings import (
     may_be_numbers,
     value_of,
 )
-from opwright.tracing.effects.owners import Owner, owner_of
+from opwright.tracing.effects.owners import Owner, owner_of, users_place
 from opwright.tracing.effects.points import Points, points_of
 from opwright.tracing.effects.reach import Reach
 from opwright.tracing.effects.state import Snapshot
@@ -215,8 +215,9 @@ class Watch:
         if not points.changing and not points.names and not points.compared:
             return None
         self._codes.setdefault(code, frame.f_globals)
+        frame.f_trace = lines = _Lines(self, points, owner)  # first: else Python 3.13 stops at no instruction
         frame.f_trace_opcodes = bool(points.names or points.compared)
-        return _Lines(self, points, owner)
+        return lines
 
     def _until_it_returns(self, frame: types.FrameType) -> Callable[..., Any]:
         """Leave a frame and its calls alone: arithmetic of sizes, torch's imports (not to be left half done)."""
@@ -240,7 +241,7 @@ class Watch:
     def _keep(self, frame: types.FrameType) -> None:
         """Take a snapshot; when there is no time left for one at each line, add what code has reached since."""
         if self._snapshot is None or self._spent_s < _MOST_SECONDS:
-            self._place, self._kept = _place(frame), self._reached()
+            self._place, self._kept = users_place(frame), self._reached()
             self._snapshot = Snapshot(self._kept.objects.values())
         elif len(self._codes) > self._kept_codes:
             known = len(self._kept.objects)
@@ -337,7 +338,7 @@ class Watch:
                     snapshot.put_back()
 
     def _end(self, fact: str, frame: types.FrameType) -> None:
-        self._refuse(fact, _place(frame))
+        self._refuse(fact, users_place(frame))
         assert self.refusal is not None
         raise self.refusal
 
@@ -391,10 +392,3 @@ class _Lines:
         if may_change and not self._is_open:
             self._is_open = True
             self._watch.open(frame)
-
-
-def _place(frame: types.FrameType | None) -> Place | None:
-    """The running line of the user's code."""
-    while frame is not None and frame.f_code.co_filename.startswith((*owners.UNWATCHED, *owners.FOLDERS)):
-        frame = frame.f_back
-    return Place(frame.f_code.co_filename, frame.f_lineno) if frame is not None else None
