@@ -15,9 +15,13 @@ from opwright.errors import UntraceableReference
 from opwright.tracing.recording.validation import answer_that_does_not_raise
 from tests.operator.validating import (
     by_a_helper,
+    by_a_returned_truth,
+    by_a_truth,
     by_hand,
     divergence,
     goes_on,
+    goes_on_by_a_returned_truth,
+    keeps_the_truth,
     looks_and_raises,
     notes_and_raises,
     of_a_gamma,
@@ -48,6 +52,9 @@ CASES: dict[str, Case] = {
     "by hand": (by_hand, (X,), (NAN,)),
     "by an assertion": (by_hand, (X,), (X - 200,)),
     "by a helper": (by_a_helper, (X,), (-X,)),
+    "by a truth": (by_a_truth, (X,), (X + 200,)),
+    "by the other truth": (by_a_truth, (X,), (X - 200,)),
+    "by a returned truth": (by_a_returned_truth, (X,), (-X,)),
     "a normal distribution": (of_a_normal, (X, POSITIVE), (X, -POSITIVE)),
     "a sample of it": (of_a_normal, (X, POSITIVE), (NAN, POSITIVE)),
     "a uniform distribution": (of_a_uniform, (X, POSITIVE), (X - 9, POSITIVE)),
@@ -66,7 +73,7 @@ def raised(call: Callable[..., Any], *arguments: Tensor) -> tuple[type, str]:
     raise AssertionError("nothing was raised")
 
 
-BY_DAY = ("by hand", "by a helper", "a normal distribution", "categories")
+BY_DAY = ("by hand", "by a helper", "by a truth", "by a returned truth", "a normal distribution", "categories")
 
 
 @pytest.mark.parametrize("case", mostly_at_night(CASES, BY_DAY))
@@ -99,7 +106,10 @@ def test_transforms_and_fake_tensors(transform: Callable[..., Any]) -> None:
             assert operator.overload(torch.empty(3, 2)).shape == (3, 2)
 
 
-@pytest.mark.parametrize("function", [goes_on, raises_both_ways, notes_and_raises, looks_and_raises])
+@pytest.mark.parametrize(
+    "function",
+    [goes_on, goes_on_by_a_returned_truth, keeps_the_truth, raises_both_ways, notes_and_raises, looks_and_raises],
+)
 def test_what_does_more_than_raise_is_left_to_the_function(function: Callable[[Tensor], Tensor]) -> None:
     operator = Operator(function, name=f"validates_not_{function.__name__}")
     with pytest.raises(UntraceableReference, match="looks at the values of a tensor"):

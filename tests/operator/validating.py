@@ -26,6 +26,23 @@ def by_a_helper(x: Tensor) -> Tensor:
     return x.log()
 
 
+def by_a_truth(x: Tensor) -> Tensor:
+    if bool((x > 100).any()):
+        raise ValueError("too large")
+    if (x < -100).any().item():
+        raise ValueError("too small")
+    return x.exp() * 2
+
+
+def by_a_returned_truth(x: Tensor) -> Tensor:
+    def all_are(valid: Tensor) -> bool:
+        return bool(torch.all(valid))
+
+    if not all_are(x.detach() > 0):
+        raise ArithmeticError("a value is not positive")
+    return x.log() * 2
+
+
 def of_a_normal(x: Tensor, scale: Tensor) -> Tensor:
     return Normal(x.new_zeros(()), scale).log_prob(x)
 
@@ -48,6 +65,23 @@ def of_vectors(x: Tensor, lower: Tensor) -> Tensor:
 
 def divergence(mean: Tensor, scale: Tensor) -> Tensor:
     return kl_divergence(Normal(mean, scale), Normal(torch.zeros_like(mean), torch.ones_like(scale)))
+
+
+def goes_on_by_a_returned_truth(x: Tensor) -> Tensor:
+    def all_are(valid: Tensor) -> bool:
+        return bool(torch.all(valid))
+
+    return x * 2 if all_are(x > 0) else x
+
+
+def keeps_the_truth(x: Tensor) -> Tensor:
+    def all_are(valid: Tensor) -> bool:
+        return bool(torch.all(valid))
+
+    is_positive = all_are(x > 0)
+    if not is_positive:
+        raise ArithmeticError("a value is not positive")
+    return x.log() * is_positive
 
 
 def goes_on(x: Tensor) -> Tensor:

@@ -29,9 +29,12 @@ def refuse_of_sgd(*, lr: Any, momentum: Any, dampening: Any, weight_decay: Any, 
         raise ValueError("Nesterov momentum requires a momentum and zero dampening")
 
 
-def refuse_of_asgd(*, lr: Any, weight_decay: Any, **_: Any) -> None:
-    """Refuse what torch.optim.ASGD does: nothing of `lambd`, `alpha` and `t0`."""
+def refuse_of_asgd(*, lr: Any, lambd: Any, alpha: Any, weight_decay: Any, **_: Any) -> None:
+    """Refuse what torch.optim.ASGD does: nothing of `t0`, and before PyTorch 2.15 nothing of `lambd` and `alpha`."""
     _refuse_negative_rate(lr, "Invalid learning rate")
+    if torch.__version__ >= "2.15":
+        refuse_below(0.0, lambd, "Invalid lambd value")
+        refuse_below(0.0, alpha, "Invalid alpha value")
     refuse_below(0.0, weight_decay, "Invalid weight_decay value")
 
 

@@ -51,6 +51,8 @@ def answer_that_does_not_raise(frame: types.FrameType | None) -> bool | None:
     """
     while frame is not None and str(frame.f_globals.get("__name__")).startswith(_BETWEEN):
         frame = frame.f_back
+    while frame is not None and _is_returned(frame.f_code, frame.f_lasti):
+        frame = frame.f_back
     return _answer(frame.f_code, frame.f_lasti) if frame is not None else None
 
 
@@ -70,16 +72,31 @@ class GoesOn(TorchDispatchMode):
 
 
 @functools.lru_cache(maxsize=256)
+def _is_returned(code: types.CodeType, offset: int) -> bool:
+    """Whether a function returns the answer, as in `return bool(valid.all())`: its caller decides then."""
+    steps, asking = _steps_and_asking(code, offset)
+    return [step.opname for step in steps[asking : asking + 2]] == ["CALL", "RETURN_VALUE"]
+
+
+@functools.lru_cache(maxsize=256)
 def _answer(code: types.CodeType, offset: int) -> bool | None:
-    """The same for an instruction, which has to be a jump."""
-    steps = [step for step in dis.get_instructions(code) if step.opname not in _NO_STEPS]
-    asking = next((place for place, step in enumerate(steps) if step.offset >= offset), None)
-    jumps_for = None if asking is None else _JUMPS.get("_".join(steps[asking].opname.split("_")[-2:]))
-    target = [place for place, step in enumerate(steps) if asking is not None and step.offset == steps[asking].argval]
-    if asking is None or jumps_for is None or not target:
+    """The same for an instruction, which has to be a jump, or a call before one: `if bool(valid.all())`."""
+    steps, asking = _steps_and_asking(code, offset)
+    asking += asking < len(steps) and steps[asking].opname == "CALL"
+    if asking >= len(steps):
+        return None
+    jumps_for = _JUMPS.get("_".join(steps[asking].opname.split("_")[-2:]))
+    target = [place for place, step in enumerate(steps) if step.offset == steps[asking].argval]
+    if jumps_for is None or not target:
         return None
     raises = {jumps_for: _only_raises(steps[target[0] :]), not jumps_for: _only_raises(steps[asking + 1 :])}
     return None if raises[True] == raises[False] else raises[False]
+
+
+def _steps_and_asking(code: types.CodeType, offset: int) -> tuple[Sequence[dis.Instruction], int]:
+    """The instructions, and the place of the one at an offset, or of the next if that does nothing."""
+    steps = [step for step in dis.get_instructions(code) if step.opname not in _NO_STEPS]
+    return steps, next((place for place, step in enumerate(steps) if step.offset >= offset), len(steps))
 
 
 def _only_raises(steps: Sequence[dis.Instruction]) -> bool:
