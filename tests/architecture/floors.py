@@ -13,7 +13,7 @@ ROOT = "opwright"
 
 # A module imports only from rows above its own in this table. The last row is the roof.
 FLOORS = (
-    ("errors", "package", "settings", "version"),
+    ("errors", "introspection", "package", "settings", "version"),
     ("ir",),
     ("passes",),
     ("codegen",),

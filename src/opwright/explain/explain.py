@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from opwright.explain.operations import operation_lines
 from opwright.explain.origin import place_from_here
 from opwright.explain.programs import program_lines
 from opwright.explain.saved import saved_lines, shape_of
+from opwright.introspection import signature_of
 from opwright.ir.expressions.integer import substitute
 from opwright.ir.program import Buffer, Program
 from opwright.ir.relations.relations import LEAST_SIZE, relations
@@ -95,7 +95,7 @@ def schema_of(operator: BaseOperator) -> str:
         overload = operator.overload
     except OpwrightError:
         overload = None
-    return str(overload._schema) if overload else f"{operator.name}{inspect.signature(operator.reference)}"
+    return str(overload._schema) if overload else f"{operator.name}{signature_of(operator.reference)}"
 
 
 def profile_lines(profile: Mapping[str, float], built_in_s: float) -> list[str]:

@@ -16,6 +16,7 @@ from opwright.binding.environment import is_compiling_or_exporting, is_recorded
 from opwright.binding.variants.states import Outside, State
 from opwright.errors import NoKernel, UndeclaredMutation
 from opwright.func.opened import NOTHING, Opened, opened
+from opwright.introspection import signature_of
 from opwright.toolchain.process.forks import Lock
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 
@@ -197,7 +198,7 @@ def _signature(function: Opened, inner: Callable[..., Any]) -> Signature:
 def _names_of(function: Callable[..., Any]) -> tuple[str, ...]:
     """The names of the parameters that take arguments by position."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = signature_of(function).parameters.values()
     except (ValueError, TypeError):
         return ()
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

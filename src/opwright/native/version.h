@@ -33,13 +33,34 @@ inline const uint64_t* place_of_version(PyObject* dictionary) {
 
 inline uint64_t version_of_dictionary(PyObject* dictionary) { return *place_of_version(dictionary); }
 
+#else
+
+constexpr bool versions_are_told = false;
+
+inline const uint64_t* place_of_version(PyObject*) { return nullptr; }
+
+inline uint64_t version_of_dictionary(PyObject*) { return 0; }
+
+#endif
+
+// The version of a class if it has a valid one; a class that changes very often gets none any more.
+inline unsigned int present_version_of_type(PyTypeObject* type) {
+#if defined(Py_GIL_DISABLED)  // another thread may change it meanwhile
+  return 0;
+#elif PY_VERSION_HEX < 0x030D0000
+  return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+#else
+  return type->tp_version_tag;
+#endif
+}
+
 // A class that has changed gets its new version when a name is looked up in it.
 inline unsigned int version_of_type(PyTypeObject* type) {
-  if (!PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG)) {
+  if (present_version_of_type(type) == 0) {
     static PyObject* const name = PyUnicode_InternFromString("__class__");
     _PyType_Lookup(type, name);
   }
-  return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+  return present_version_of_type(type);
 }
 
 // The version of the place where `holder` keeps its values by name or key.
@@ -52,23 +73,12 @@ inline Version version_of(PyObject* holder) {
     const unsigned int of_kind = version_of_type(kind);
     return type == 0 || of_kind == 0 ? Version() : Version{of_kind, type};
   }
+  if (!versions_are_told) return {};
   const unsigned int type = version_of_type(Py_TYPE(holder));
   PyObject** const attributes = type != 0 ? _PyObject_GetDictPtr(holder) : nullptr;
   if (!attributes || !*attributes) return {};
   return {version_of_dictionary(*attributes), type};
 }
-
-#else
-
-constexpr bool versions_are_told = false;
-
-inline const uint64_t* place_of_version(PyObject*) { return nullptr; }
-
-inline unsigned int version_of_type(PyTypeObject*) { return 0; }
-
-inline Version version_of(PyObject*) { return {}; }
-
-#endif
 
 // Whether a member of a class stays what it is: that of a user's class may become a descriptor.
 inline bool is_of_python(PyObject* member) { return !PyType_HasFeature(Py_TYPE(member), Py_TPFLAGS_HEAPTYPE); }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +10,7 @@ import torch
 from torch.optim.optimizer import required
 
 from opwright.errors import UpdateRefused
+from opwright.introspection import signature_of
 from opwright.tracing.interface.place import place_of
 
 Start = Callable[..., Any]
@@ -115,7 +115,7 @@ def read_definition(
             f"state={state!r} is a string, not a tuple of names", place=place, hint=f"write state=({state!r},)"
         )
     states = tuple(state)
-    parameters = inspect.signature(function).parameters.values()
+    parameters = signature_of(function).parameters.values()
     positional = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
     wanted = (*_FIRST, *states, STEP)
     if positional != wanted:

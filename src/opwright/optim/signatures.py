@@ -9,6 +9,7 @@ from typing import Any
 
 from torch.optim.optimizer import required
 
+from opwright.introspection import signature_of
 from opwright.optim.definition import Definition
 
 
@@ -31,7 +32,7 @@ class OptimizerSignature:
         return self._signature()
 
     def _signature(self) -> inspect.Signature:
-        _, params, *others = inspect.signature(self._made).parameters.values()
+        _, params, *others = signature_of(self._made).parameters.values()
         options = [each for each in others if each.kind is Parameter.KEYWORD_ONLY]
         defaults = {name: Parameter.empty if v is required else v for name, v in self._definition.hyper.items()}
         is_missing = Parameter.empty in defaults.values()  # then they are known by name alone

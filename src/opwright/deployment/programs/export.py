@@ -24,6 +24,7 @@ from opwright.deployment.programs.exported import Exported
 from opwright.deployment.programs.scripts import calls_of, converted, copied, is_script, parameters_of
 from opwright.deployment.programs.settled_scripts import settle_arguments_of_script
 from opwright.errors import DeploymentUnsupported, OpwrightError, Place
+from opwright.introspection import signature_of
 from opwright.ir.names.identifiers import ascii_spelling
 from opwright.package import PACKAGE
 
@@ -98,13 +99,13 @@ def _takes_anything(module: nn.Module) -> bool:
     """Whether it has a forward of `*args`, as modules with kernels of their own have."""
     if is_script(module):
         return False
-    parameters = inspect.signature(module.forward).parameters.values()
+    parameters = signature_of(module.forward).parameters.values()
     return any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
 
 
 def _parameters_of(model: Callable[..., Any]) -> list[str]:
     written = model.forward if isinstance(model, nn.Module) else model
-    return [*inspect.signature(getattr(written, "reference", written)).parameters]
+    return [*signature_of(getattr(written, "reference", written)).parameters]
 
 
 def _by_position(names: list[str], args: tuple[Any, ...], dynamic_shapes: Any) -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 # What every wheel has.
 _OF_OPERATORS = (
+    "opwright.introspection",
     "opwright.binding.environment",
     "opwright.binding.dispatcher.results",
     "opwright.binding.autograd.redraw",

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from opwright.errors import HandlerRefused, Place
+from opwright.introspection import signature_of
 from opwright.tensors.spellings.overloads import MISSING, Overload, Parameter, overloads
 from opwright.tensors.spellings.table import Function, Spelling
 
@@ -90,7 +91,7 @@ def handler_of(call: Callable[..., Any], owner: type, origin: Spelling, *, parti
     if origin.is_attribute:
         return Handler(call, owner, origin, ("self",), frozenset({"self"}), False, False)
     try:
-        signature = inspect.signature(call, follow_wrapped=False)
+        signature = signature_of(call, follow_wrapped=False)
     except (TypeError, ValueError):
         return Handler(call, owner, origin, (), frozenset(), True, True)  # a builtin, which checks itself
     handler = _read(call, owner, origin, signature)

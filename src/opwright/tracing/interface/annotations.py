@@ -19,6 +19,8 @@ from typing import Any
 
 import torch
 
+from opwright.introspection import annotations_of
+
 SCALARS: dict[Any, str] = {
     torch.Tensor: "Tensor",
     float: "float",
@@ -45,7 +47,7 @@ def read_annotations(reference: Callable[..., Any]) -> Mapping[str, Any]:
 
 def _read_one_by_one(reference: Callable[..., Any]) -> collections.abc.Iterator[tuple[str, Any]]:
     scope = getattr(inspect.unwrap(reference), "__globals__", {})
-    for name, annotation in reference.__annotations__.items():
+    for name, annotation in annotations_of(reference).items():
         alone = type("Alone", (), {"__annotations__": {name: annotation}})
         try:
             yield name, _bare(typing.get_type_hints(alone, scope)[name])

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 import torch
 
 from opwright.errors import CallableUnsupported
+from opwright.introspection import annotations_of, signature_of
 from opwright.ir.names.identifiers import ascii_spelling
 from opwright.tracing.interface.place import function_behind, place_of
 
@@ -129,7 +130,7 @@ def _dressed(called: Any, given: Any, behind: types.FunctionType | None, reads_f
     called.__name__ = called.__qualname__ = _name_of(given)
     called.__doc__ = inspect.getdoc(given)
     called.__module__ = str(getattr(behind or given, "__module__", None) or called.__module__)
-    called.__annotations__ = dict(behind.__annotations__) if behind else {}
+    called.__annotations__ = annotations_of(behind) if behind else {}
     called.__wrapped__ = behind or given
     called.reads_from = reads_from
     called.__signature__ = _signature_of(given)
@@ -139,6 +140,6 @@ def _dressed(called: Any, given: Any, behind: types.FunctionType | None, reads_f
 def _signature_of(given: Any) -> inspect.Signature:
     """Its signature; `*args, **kwargs` if it has none."""
     try:
-        return inspect.signature(given)
+        return signature_of(given)
     except (ValueError, TypeError):
         return _ANY

@@ -21,6 +21,7 @@ import torch
 
 from opwright.codegen.cpp.program import MOST_ARGUMENTS
 from opwright.errors import UnsupportedParameter, UnsupportedReturn
+from opwright.introspection import signature_of
 from opwright.ir.names.schema_words import schema_words
 from opwright.tracing.interface.annotations import SCALARS, is_named_tuple, is_supported, read_annotations, schema_type
 from opwright.tracing.interface.place import place_of as place_of
@@ -250,7 +251,7 @@ def read_signature(reference: Callable[..., Any], mutates: Sequence[str] = ()) -
     Raises:
         UnsupportedReturn: If there is certainly no tensor in what the return annotation promises.
     """
-    inspected = inspect.signature(reference)
+    inspected = signature_of(reference)
     hints = read_annotations(reference)
     parameters = tuple(_read_parameter(parameter, hints, mutates) for parameter in inspected.parameters.values())
     outputs = _read_return(reference, hints.get("return"))

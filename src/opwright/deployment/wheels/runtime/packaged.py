@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -26,6 +25,7 @@ from opwright.deployment.wheels.runtime.gradients import gradients_by_reference
 from opwright.deployment.wheels.runtime.layouts import Layouts
 from opwright.deployment.wheels.runtime.unserved import Unserved
 from opwright.deployment.wheels.runtime.variant import Variant
+from opwright.introspection import signature_of
 from opwright.tracing.interface.orders import in_order, order_of
 
 Rung = Literal["cpp", "cuda", "composed"]
@@ -66,7 +66,7 @@ class PackagedOperator:
         self._latest = _Latest()
         self.overload: Any = None
         self.gradients_overload: Any = None
-        self._signature = inspect.signature(reference)
+        self._signature = signature_of(reference)
         parameters = self._signature.parameters.values()
         self._layouts = Layouts(self.run_reference)
         self._by_keyword = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from opwright.introspection import annotations_of
 from opwright.settings import reads_environment
 from opwright.tracing.outside.code.instructions import DYNAMIC
 from opwright.tracing.outside.guard import Check, Fetch, Guard
@@ -193,7 +194,7 @@ def _note_members_of_protocol(walk: Walk, value: type) -> None:
         return
     for base in _order(value):
         if not is_installed(module_of(base)):
-            names = {*vars(base), *vars(base).get("__annotations__", ())} - _NEVER_ASKED
+            names = {*vars(base), *annotations_of(base)} - _NEVER_ASKED
             walk.met_names |= names
             walk.met_asked |= names
 

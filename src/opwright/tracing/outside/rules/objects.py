@@ -27,7 +27,7 @@ from opwright.tracing.outside.walk import Follow, Walk, Way
 MOST_ELEMENTS = 64
 # Python classes whose methods read only attributes that code names.
 _BARE = frozenset({"builtins", "abc", "typing", "enum", "typing_extensions", *(each.__module__ for each in HOLDERS)})
-_ASKING_THE_DISK = frozenset(vars(pathlib.Path)) - frozenset(vars(pathlib.PurePath)) - frozenset(dir(object))
+_ASKING_THE_DISK = frozenset(dir(pathlib.Path)) - frozenset(dir(pathlib.PurePath))
 
 
 def instance(walk: Walk, value: Any, way: Way) -> Guard:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import sys
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -18,8 +17,6 @@ from opwright.tracing.outside.rules.classes import is_asked_by_python
 from opwright.tracing.outside.unasked import ABSENT
 from opwright.tracing.outside.walk import Walk, Way
 
-# Later versions of Python do not tell when a class changes, and to look at every call would cost more than a kernel.
-_CHANGES_ARE_TOLD = sys.version_info < (3, 13)
 _AS_IMPORTED: Mapping[type, Mapping[str, Any]] = {base: dict(vars(base)) for base in torch.Tensor.__mro__[:-1]}
 
 
@@ -31,8 +28,6 @@ def with_tensor_methods(walk: Walk, root: Guard, way: Way) -> Guard:
         root: The guard.
         way: The way to the function.
     """
-    if not _CHANGES_ARE_TOLD:
-        return root
     names = walk.names | walk.asked
     look = functools.partial(_exchanged, names)
     inside = replace(way, label="torch.Tensor")
