@@ -26,9 +26,6 @@ FORWARDING = {aten.detach.default, aten.alias.default, aten.lift_fresh.default}
 LIFTS = {aten.lift_fresh.default, aten.lift_fresh_copy.default, aten.lift.default}
 """They bring a constant into the trace."""
 
-BY_STRIDES = {aten.as_strided, aten.as_strided_copy, aten.as_strided_scatter}
-"""They read memory regardless of the tensor's layout."""
-
 LOOKS_FOR_NAN = {aten._is_any_true.default, aten._local_scalar_dense.default}
 """The operations of anomaly mode on gradients."""
 

@@ -40,7 +40,7 @@ from opwright.tracing.recording.in_place import (
     written_by,
 )
 from opwright.tracing.recording.lent import Lent
-from opwright.tracing.recording.operations import BY_STRIDES, FORWARDING, LIFTS, LOOKS_FOR_NAN, SILENT, gives_tensors
+from opwright.tracing.recording.operations import FORWARDING, LIFTS, LOOKS_FOR_NAN, SILENT, gives_tensors
 from opwright.tracing.recording.standing import reads_real
 from opwright.tracing.recording.validation import checked_answer
 from opwright.tracing.recording.values import STANDS_FOR
@@ -48,6 +48,7 @@ from opwright.tracing.scalars.functions import FIRST_INTEGER, LAST_INTEGER, Boun
 from opwright.tracing.scalars.numbers import NUMBER, NumberTable
 from opwright.tracing.scalars.sizes import SizeTable
 from opwright.tracing.scalars.uses import integers_held_by
+from opwright.tracing.torch_hooks.layouts.laid_otherwise import BY_STRIDES, refuse_what_lies_otherwise
 from opwright.tracing.torch_hooks.unseen import Unseen
 
 aten = torch.ops.aten
@@ -179,6 +180,7 @@ class Recorder(Unseen, TorchDispatchMode):
             draw = order_of_draw(func, args, kwargs, in_place=self._in_place is func)
             draws_along = any(isinstance(argument, torch.Tensor) for argument in args)  # in the order of its memory
             self.needs_row_major, self._in_place = self.needs_row_major or draws_along, None
+        refuse_what_lies_otherwise(func, args, kwargs)
         if self._watching and func.overloadpacket in BY_STRIDES:
             self.needs_row_major = self.needs_whole_memory = True
         result = func(*args, **kwargs)

@@ -1,0 +1,46 @@
+"""Operations that depend on how a matrix inside of a function lies, and `ldexp` of large exponents: as in eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from opwright.api.operator import Operator
+
+pytestmark = [pytest.mark.falls_back]
+
+REAL = torch.randn(3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+COMPLEX = torch.complex(REAL, REAL.flip(0))
+CASES: dict[str, tuple[Callable[..., Tensor], Tensor]] = {
+    "determinant of a transposed matrix": (lambda x: torch.linalg.det(x.mT).exp(), REAL),
+    "its logarithm": (lambda x: torch.linalg.slogdet(x.mT)[1].exp(), REAL),
+    "determinant of parts": (lambda x: torch.linalg.det(x.repeat(1, 2)[:, ::2]).exp(), REAL),
+    "determinant": (lambda x: torch.linalg.det(x).exp(), REAL),
+    "determinant of a complex matrix": (lambda x: torch.linalg.det(x.mT).abs().exp(), COMPLEX),
+    "strides of a transposed matrix": (lambda x: x.mT.as_strided((3,), (1,)).exp(), REAL),
+    "strides of what is computed": (lambda x: (x.mT * 2).as_strided((3,), (1,)).exp(), REAL),
+    "strides of an argument": (lambda x: x.as_strided((3,), (1,)).exp(), REAL),
+    "equations of rows": (lambda x: torch.linalg.solve(x, x + 1, left=False) * 2, REAL),
+    "complex equations of rows": (lambda x: torch.linalg.solve(x, x + 1, left=False) * 2, COMPLEX),
+    "large exponents": (lambda x: torch.ldexp(x * 1e-200, x.new_tensor([900, 1, -9]).int()).sin(), REAL),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_values_and_gradients_of_both_orders(case: str) -> None:
+    function, given = CASES[case]
+    operator = Operator(function, name=f"tests::lies_otherwise_{list(CASES).index(case)}")
+    for _ in range(2):
+        found, expected = (every_order(each, given) for each in (operator, function))
+        torch.testing.assert_close(found, expected)
+
+
+def every_order(function: Callable[..., Tensor], given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    x = given.clone().requires_grad_()
+    result = function(x)
+    (gradient,) = torch.autograd.grad(result.abs().sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(gradient.abs().sin().sum(), x, materialize_grads=True, allow_unused=True)
+    return result, gradient, second
