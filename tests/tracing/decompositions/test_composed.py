@@ -121,7 +121,6 @@ def test_an_operator_is_right(name, along):
     torch.testing.assert_close(third(operator, along), third(composed(norm), slope))
 
 
-@pytest.mark.falls_back  # its second derivative takes determinants of what does not lie row by row
 def test_a_determinant_twice_in_forward_mode():
     def det(x: torch.Tensor) -> torch.Tensor:
         return torch.linalg.det(x)

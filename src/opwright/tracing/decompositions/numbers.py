@@ -119,6 +119,7 @@ NUMBER_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.masked_fill.Tensor: _masked_fill,
     aten.constant_pad_nd.default: _constant_pad,
     aten.dist.default: lambda x, y, p=2: torch.linalg.vector_norm(x - y, p),
+    aten.ldexp.Tensor: lambda x, exponent: x * torch.pow(2.0, exponent),
     aten.type_as.default: lambda x, other: x.to(other.dtype),
     aten._efficientzerotensor.default: lambda size, **options: torch.zeros(size, dtype=options.get("dtype")),
     aten.broadcast_tensors.default: _broadcast,
