@@ -43,3 +43,18 @@ def every_order(function: Callable[..., Tensor], given: Tensor) -> tuple[Tensor,
     (gradient,) = torch.autograd.grad(result.abs().sum(), x, create_graph=True)
     (second,) = torch.autograd.grad(gradient.abs().sin().sum(), x, materialize_grads=True, allow_unused=True)
     return result, gradient, second
+
+
+def along(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """The derivative of a function in a direction, by forward mode."""
+    return lambda x: torch.func.jvp(function, (x,), (torch.full_like(x, 0.5),))[1]
+
+
+@pytest.mark.parametrize("lies", ["row by row", "transposed"])
+def test_second_derivatives_of_a_determinant_by_forward_mode(lies: str) -> None:
+    """Against reverse mode twice: PyTorch's own second derivative by forward mode is wrong."""
+    operator = Operator(lambda x: torch.linalg.det(x).sin(), name="tests::determinant_along")
+    x = REAL if lies == "row by row" else REAL.mT
+    hessian = torch.func.jacrev(torch.func.jacrev(operator.reference))(x)
+    torch.testing.assert_close(torch.func.jacfwd(torch.func.jacfwd(operator))(x), hessian)
+    torch.testing.assert_close(torch.func.grad(along(operator))(x), 0.5 * hessian.sum((2, 3)))

@@ -160,7 +160,7 @@ def test_dtypes_that_are_refused_raise_where_nobody_reads_the_result(case: str) 
         return x + 1
 
     x = torch.ones(2)
-    with pytest.raises((RuntimeError, TypeError)) as expected:
+    with pytest.raises(RuntimeError if torch.__version__ < (2, 15) else (RuntimeError, TypeError)) as expected:
         unread(x, given)
     with pytest.raises(type(expected.value)) as raised:
         Operator(unread, name="tests::unread_dtypes")(x, given)

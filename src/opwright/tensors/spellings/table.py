@@ -116,9 +116,11 @@ def _of_operator(function: Function, name: str, last: str) -> Spelling:
 
 
 def _in_aten(function: Function, name: str, last: str) -> str:
-    """What ATen calls it: torch.linalg.inv is its linalg_inv."""
+    """What ATen calls it: torch.linalg.inv is its linalg_inv, torch.foreach.add (PyTorch 2.15) its _foreach_add."""
     if name.startswith(_NN) and type(function).__name__ == "function" and last not in IN_NN:
         return f"nn.{last}"
     if name.startswith(("torch.linalg.", "torch.fft.", "torch.special.")):
         return str(getattr(function, "__name__", last))
+    if name.startswith("torch.foreach."):
+        return f"_foreach_{last}"
     return last

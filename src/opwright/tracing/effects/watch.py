@@ -215,7 +215,7 @@ class Watch:
         if not points.changing and not points.names and not points.compared:
             return None
         self._codes.setdefault(code, frame.f_globals)
-        frame.f_trace = lines = _Lines(self, points, owner)  # first: else Python 3.13 stops at no instruction
+        frame.f_trace = lines = _Lines(self, points, owner)  # first: else Python 3.13 and newer stop at no instruction
         frame.f_trace_opcodes = bool(points.names or points.compared)
         return lines
 

@@ -38,7 +38,7 @@ _QUESTIONS: Mapping[str, Iterable[Callable[..., Any]]] = {
     "gives a tensor other memory, which a trace does not see": [torch.Tensor.data.__set__],  # type: ignore[attr-defined]
     "asks what autograd knows of a tensor, which differs from call to call": _asked(
         "requires_grad grad grad_fn is_leaf _version is_inference retains_grad _backward_hooks output_nr "
-        "_grad _grad_fn grad_dtype"
+        "_grad _grad_fn grad_dtype _has_grad_dtype_override"
     ),
 }
 _COPIES_IF_NEEDED = frozenset(

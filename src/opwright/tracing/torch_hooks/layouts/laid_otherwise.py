@@ -16,8 +16,8 @@ aten = torch.ops.aten
 BY_STRIDES = {aten.as_strided, aten.as_strided_copy, aten.as_strided_scatter}
 """They read memory regardless of the tensor's layout."""
 
-# They decompose a matrix or its transpose, whichever lies row by row; their backward passes ask which it was, and
-# forward mode does not.
+# They decompose a matrix or its transpose, whichever lies row by row; their backward passes ask which it was. In
+# forward mode their kernels are right, and PyTorch's own second derivative of `det` is wrong.
 _OF_EITHER_MATRIX = {aten._linalg_det.default, aten._linalg_slogdet.default}
 # With `left=False` their results are conjugate views, of which a trace does not know.
 _GIVE_CONJUGATES = {aten.linalg_lu_solve.default, aten._linalg_solve_ex.default, aten.linalg_solve_ex.default}
@@ -33,8 +33,8 @@ def refuse_what_lies_otherwise(func: OpOverload, args: tuple[Any, ...], kwargs: 
     if func.overloadpacket in BY_STRIDES and not args[0].is_contiguous():
         name = func.overloadpacket.__name__
         raise NoKernel(f"the function reads a tensor by {name} that does not lie row by row", hint=_HINT)
-    is_asked = func in _OF_EITHER_MATRIX and not args[0].is_complex() and not functorch.is_forward_mode()
-    if is_asked and not args[0].is_contiguous():
+    is_real = func in _OF_EITHER_MATRIX and not args[0].is_complex()
+    if is_real and not functorch.is_forward_mode() and not args[0].is_contiguous():
         raise NoKernel("the function takes the determinant of a matrix that does not lie row by row", hint=_HINT)
     if func in _GIVE_CONJUGATES and not kwargs.get("left", True) and args[0].is_complex():
         fact = "the function solves complex equations for what stands on the left (left=False)"
