@@ -11,7 +11,7 @@ import torch
 import opwright
 from opwright.api.operator import Operator
 from opwright.derivation.joint import trace_joint
-from opwright.derivation.partition import inputs_behind, partition
+from opwright.derivation.saving.partition import inputs_behind, partition
 from opwright.ir.program import Call, Program
 from opwright.operators.stages import derive
 from opwright.tracing.interface.specs import TensorSpec

@@ -7,7 +7,7 @@ import random
 import networkx
 import pytest
 
-from opwright.derivation.minimum_cut import minimum_cut
+from opwright.derivation.saving.minimum_cut import minimum_cut
 from opwright.errors import InternalError
 
 Edges = list[tuple[int, int]]

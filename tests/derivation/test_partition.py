@@ -11,7 +11,7 @@ from torch.fx import Node
 from torch.nn import functional
 
 from opwright.derivation.joint import Joint, trace_joint
-from opwright.derivation.partition import inputs_behind, partition
+from opwright.derivation.saving.partition import inputs_behind, partition
 from opwright.lowering.lower import lower
 from opwright.passes.order import optimize
 from tests.derivation.test_joint import CASES, lltm_cell, normal

@@ -58,8 +58,10 @@ FAULTS = (
         "tracing",
     ),
     # Derivatives.
-    Planted("derivation/partition.py", 'if policy == "inputs":', 'if policy == "arguments":', "derivation operator"),
-    Planted("derivation/costs.py", 'node.op == "placeholder" or _is', "_is", "derivation operator"),
+    Planted(
+        "derivation/saving/partition.py", 'if policy == "inputs":', 'if policy == "arguments":', "derivation operator"
+    ),
+    Planted("derivation/saving/costs.py", 'node.op == "placeholder" or _is', "_is", "derivation operator"),
     Planted("derivation/joint.py", "if id(a) in leaves)", "if id(a) not in leaves)", "operator"),
     # Passes.
     Planted(

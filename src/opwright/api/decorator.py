@@ -7,7 +7,7 @@ from typing import Any, Protocol, overload
 
 from opwright.api.operator import Operator, Parameters, Result
 from opwright.binding.dispatcher.autocast import AutocastPolicy
-from opwright.derivation.save_policy import SavePolicy
+from opwright.derivation.saving.save_policy import SavePolicy
 from opwright.samples import SampleFactory
 
 

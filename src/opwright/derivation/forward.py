@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-from opwright.errors import HidesFromGradients, NoKernel
+from opwright.derivation.differentiable_once import DifferentiableOnce, RefusingSecondDerivatives, is_differentiated
+from opwright.errors import HidesFromGradients
 from opwright.ir.names.fresh import fresh
 from opwright.tracing.decompositions.composed import Composed
 from opwright.tracing.interface.aliases import MAY_COPY
@@ -85,16 +87,26 @@ def _are_tensors(leaves: Sequence[Any]) -> bool:
 
 
 def _jvp(function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor]) -> Any:
-    """Outputs, their tangents, and the function's other results."""
-    if functorch.is_forward_mode():  # dual tensors cannot be nested
-        return _jvp_by_pulling_back(function, primals, tangents)
+    """Outputs, their tangents, and the function's other results.
+
+    Raises:
+        DifferentiableOnce: If this is within another one, which is to pull back as well.
+    """
+    second = RefusingSecondDerivatives()
+    refusing = second if is_differentiated((*primals, *tangents)) else nullcontext()
     try:
-        with Composed(forward_mode=True):
-            return torch.func.jvp(function, tuple(primals), tuple(tangents), has_aux=True)
-    except (NoKernel, RuntimeError) as error:  # some formulas of torch are missing, some need known sizes
-        if isinstance(error, (NoKernel, NotImplementedError)) or _IN_A_LEVEL in str(error):
-            return _jvp_by_pulling_back(function, primals, tangents)
-        raise
+        with Composed(), functorch.nested_forward_mode(), refusing:
+            found = torch.func.jvp(function, tuple(primals), tuple(tangents), has_aux=True)
+    except RuntimeError as error:  # some formulas of torch are missing
+        is_known = second.refused or isinstance(error, (NotImplementedError, DifferentiableOnce))
+        if not is_known or (second.refused and functorch.is_within_jvp()):
+            raise
+    else:
+        if not second.refused:
+            return found
+        if functorch.is_within_jvp():
+            raise DifferentiableOnce(f"the tangents of {function.__name__} can be differentiated once only")
+    return _jvp_by_pulling_back(function, primals, tangents)
 
 
 def _jvp_by_pulling_back(
@@ -118,7 +130,6 @@ def _jvp_by_pulling_back(
     return outputs, moved, *others
 
 
-_IN_A_LEVEL = "Nested forward mode AD"  # of another thread, or of code that `torch.compile` has compiled
 _OF_HOOKS = "saved tensor hooks"  # what torch.func's reverse mode refuses, and forward mode does not
 
 

@@ -12,7 +12,7 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from opwright.derivation.joint import Joint
-from opwright.derivation.partition import Partition
+from opwright.derivation.saving.partition import Partition
 from opwright.tracing.graph import ancestors
 
 aten = torch.ops.aten

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from torch.fx import Node
 
-from opwright.derivation.costs import is_cheap, is_product, is_reduction, is_rounded_at_the_end, is_view
+from opwright.derivation.saving.costs import is_cheap, is_product, is_reduction, is_rounded_at_the_end, is_view
 from opwright.tracing.graph import Graph
 
 

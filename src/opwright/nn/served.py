@@ -18,7 +18,7 @@ from opwright.binding.environment import is_compiling, is_quiet
 from opwright.binding.own_errors import is_wanted
 from opwright.binding.rungs import RungName
 from opwright.binding.tape import LEFT
-from opwright.derivation.save_policy import SavePolicy
+from opwright.derivation.saving.save_policy import SavePolicy
 from opwright.errors import ModuleUnsupported
 from opwright.nn.parts.cut import Choose, Cut, read_cut
 from opwright.nn.parts.methods import OpenedMethod, methods_of, view

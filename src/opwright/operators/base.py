@@ -34,7 +34,7 @@ from opwright.binding.variants.by_state import VariantsByState
 from opwright.binding.variants.states import Outside, State
 from opwright.binding.variants.variant import Plan
 from opwright.binding.variants.variants import Variants
-from opwright.derivation.save_policy import SavePolicy, read_policy
+from opwright.derivation.saving.save_policy import SavePolicy, read_policy
 from opwright.errors import NoKernel, OpwrightError, OutsideTensor
 from opwright.handwritten.server import WrittenServer
 from opwright.ir.names.identifiers import ascii_spelling, identifiers

@@ -18,12 +18,12 @@ from opwright.codegen.cuda.program import CudaSource, emit_cuda
 from opwright.codegen.formula import formula_comment
 from opwright.codegen.header import Origin, built_header
 from opwright.derivation.backward import given_to, imitates_eager, static_in
-from opwright.derivation.budget import Budget
 from opwright.derivation.joint import Joint, trace_joint
-from opwright.derivation.partition import Partition, inputs_behind, partition
 from opwright.derivation.products import gradients_by_product
 from opwright.derivation.rounding import made_of_rounded, rounded_in_registers
-from opwright.derivation.save_policy import SavePolicy
+from opwright.derivation.saving.budget import Budget
+from opwright.derivation.saving.partition import Partition, inputs_behind, partition
+from opwright.derivation.saving.save_policy import SavePolicy
 from opwright.ir.expressions.integer import Condition
 from opwright.ir.names.fresh import fresh_stem
 from opwright.ir.program import Kernel, Program, buffers_of

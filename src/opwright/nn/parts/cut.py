@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from opwright.derivation.save_policy import SavePolicy, read_policy
+from opwright.derivation.saving.save_policy import SavePolicy, read_policy
 from opwright.errors import PartsRefused
 
 Choose = Callable[[str, nn.Module], bool]

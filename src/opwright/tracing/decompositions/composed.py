@@ -25,21 +25,10 @@ Tensor = torch.Tensor
 
 
 class Composed(TorchFunctionMode):
-    """While active, calls the compositions of this module instead of torch's own functions.
-
-    Raises:
-        NotImplementedError: When a function is called whose tangents cannot be differentiated, and which has no
-            composition, if `forward_mode`.
-    """
-
-    def __init__(self, *, forward_mode: bool = False) -> None:
-        super().__init__()
-        self._forward_mode = forward_mode
+    """While active, calls the compositions of this module instead of torch's own functions."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the composition, if there is one."""
-        if self._forward_mode and func in _WITHOUT_TANGENTS:
-            raise NotImplementedError(f"the tangents of {func.__name__} cannot be differentiated again")
         return _COMPOSED.get(func, func)(*args, **(kwargs or {}))
 
 
@@ -243,4 +232,3 @@ _COMPOSED: Mapping[Callable[..., Any], Callable[..., Tensor]] = {
 }
 # It counts places behind the last class. Where gradients are recorded, this is before our own decompositions are asked.
 _DECOMPOSED_WRONGLY = frozenset({functional.multilabel_margin_loss, torch._C._nn.multilabel_margin_loss})
-_WITHOUT_TANGENTS = frozenset({torch.det, torch.linalg.det, torch.Tensor.det})

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import torch
 from torch._C import _functorch as hooks
+from torch._functorch import eager_transforms
 from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch.autograd import forward_ad
 
@@ -37,12 +38,45 @@ def _dual_level() -> int:
     """
     if forward_ad._current_level >= 0 or not are_active():
         return forward_ad._current_level
-    return 0 if any(each.key().name == "Jvp" for each in retrieve_all_functorch_interpreters()) else -1
+    return 0 if is_within_jvp() else -1
+
+
+def is_within_jvp() -> bool:
+    """Whether an active transform is `torch.func.jvp`."""
+    return any(interpreter.key().name == "Jvp" for interpreter in retrieve_all_functorch_interpreters())
 
 
 def is_forward_mode() -> bool:
     """Whether there is a level of dual tensors, with tangents switched on."""
     return _dual_level() >= 0 and torch._C._is_fwd_grad_enabled()
+
+
+@contextmanager
+def nested_forward_mode() -> Iterator[None]:
+    """Let `torch.func.jvp` run within a level of dual tensors, if there is one, as it does within another `jvp`.
+
+    PyTorch has one level. Each `jvp` in another wraps its tensors, so that what one wrapping holds is its own; only the
+    outermost opens the level, and one that a caller opened by `forward_ad.dual_level` is not counted as that.
+    """
+    if not _has_dual_level():
+        yield
+        return
+    noted, nesting = forward_ad._current_level, eager_transforms.JVP_NESTING
+    forward_ad._current_level, eager_transforms.JVP_NESTING = 0, max(nesting, 1)
+    try:
+        yield
+    finally:
+        forward_ad._current_level, eager_transforms.JVP_NESTING = noted, nesting
+
+
+def _has_dual_level() -> bool:
+    """Whether there is a level, also one of another thread, or of compiled code, which Python does not know of."""
+    try:
+        level = torch._C._enter_dual_level()
+    except RuntimeError:
+        return True
+    torch._C._exit_dual_level(level=level)
+    return False
 
 
 def is_dual(value: Any) -> bool:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from torch.fx import Node
 
-from opwright.derivation.costs import work
 from opwright.derivation.joint import Joint
+from opwright.derivation.saving.costs import work
 from opwright.tracing.graph import ancestors
 
 

@@ -20,11 +20,11 @@ import torch
 from torch.fx import Node
 
 from opwright.codegen.cpp.program import MOST_ARGUMENTS
-from opwright.derivation.budget import Budget, spend
-from opwright.derivation.costs import count, is_cheap, is_copy, is_rounded_at_the_end, is_view, values_of_rows
 from opwright.derivation.joint import Joint
-from opwright.derivation.minimum_cut import minimum_cut
-from opwright.derivation.save_policy import SavePolicy
+from opwright.derivation.saving.budget import Budget, spend
+from opwright.derivation.saving.costs import count, is_cheap, is_copy, is_rounded_at_the_end, is_view, values_of_rows
+from opwright.derivation.saving.minimum_cut import minimum_cut
+from opwright.derivation.saving.save_policy import SavePolicy
 from opwright.tracing.graph import ancestors, value_of
 from opwright.tracing.recording.values import STANDS_FOR
 

@@ -1,0 +1,55 @@
+"""Operations whose tangents PyTorch cannot differentiate: its formula takes a result that was saved as a constant.
+
+The tangent itself is right. What follows from it again, in either mode, is silently wrong; reverse mode is right at
+every order. Norms, of which that is not true, are composed of other functions (`tracing/decompositions/composed.py`).
+`tests/opinfo/test_second_derivatives.py` looks for such operations in PyTorch's whole table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from opwright.tracing.torch_hooks import functorch
+
+aten = torch.ops.aten
+
+_ONCE = {
+    *(aten.cumprod, aten._linalg_det, aten._linalg_slogdet, aten._linalg_solve_ex),
+    *(aten.linalg_householder_product, aten.cholesky_inverse),
+}
+
+
+def is_differentiated(values: Sequence[torch.Tensor]) -> bool:
+    """Whether what is computed of values here will be differentiated."""
+    return functorch.is_differentiating() or (torch.is_grad_enabled() and any(value.requires_grad for value in values))
+
+
+class DifferentiableOnce(RuntimeError):
+    """An operation whose tangents cannot be differentiated."""
+
+
+class RefusingSecondDerivatives(TorchDispatchMode):
+    """While active, no operation runs whose tangents can be differentiated once only.
+
+    Attributes:
+        refused: Whether one was called; the function may have caught the error.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.refused = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run an operation.
+
+        Raises:
+            DifferentiableOnce: If it is such an operation.
+        """
+        if func.overloadpacket in _ONCE:
+            self.refused = True
+            raise DifferentiableOnce(f"PyTorch takes part of the tangents of {func} as constants")
+        return func(*args, **(kwargs or {}))
