@@ -206,13 +206,19 @@ Operand = TensorOperand | SizeOperand | ListOperand | ConstantOperand | Optional
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A library operation of torch, e.g. "aten::mm"; if it `may_raise`, it stays where nobody reads its results."""
+    """A library operation of torch, e.g. "aten::mm"; if it `may_raise`, it stays where nobody reads its results.
+
+    Python takes the last operands by name, if there are `keywords`, and those behind the first `needed` may be left out
+    where they are None.
+    """
 
     targets: tuple[Buffer, ...]
     function: str
     overload: str
     operands: tuple[Operand, ...]
     may_raise: bool = False
+    keywords: tuple[str, ...] = ()
+    needed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from opwright.errors import NoKernel
 from opwright.ir.expressions.integer import Integer, integer
 from opwright.ir.program import (
     Buffer,
+    Call,
     ConstantOperand,
     ListOperand,
     Operand,
@@ -30,21 +31,27 @@ def named_arguments(func: OpOverload, node: Node) -> dict[str, Any]:
     return dict(zip(names, node.args, strict=False)) | dict(node.kwargs)
 
 
-def operands_of(func: OpOverload, node: Node, buffers: Mapping[Node, Buffer]) -> tuple[Operand, ...]:
-    """All operands of a call, defaults filled in.
+def call_of(
+    func: OpOverload,
+    given: Mapping[str, Any],
+    buffers: Mapping[Node, Buffer],
+    targets: tuple[Buffer, ...],
+    *,
+    may_raise: bool = False,
+) -> Call:
+    """A call of an operation, from what is given by the names of its schema; defaults are filled in.
 
     Raises:
-        NoKernel: If one of them cannot be passed through torch's stable C interface.
+        NoKernel: If an operand cannot be passed through torch's stable C interface.
     """
-    return operands_from(func, named_arguments(func, node), buffers)
-
-
-def operands_from(func: OpOverload, given: Mapping[str, Any], buffers: Mapping[Node, Buffer]) -> tuple[Operand, ...]:
-    """The same, from what is given by the names of the schema."""
-    return tuple(
+    arguments = func._schema.arguments
+    operands = tuple(
         _operand(func, str(argument.type), given.get(argument.name, argument.default_value), buffers)
-        for argument in func._schema.arguments
+        for argument in arguments
     )
+    keywords = tuple(argument.name for argument in arguments if argument.kwarg_only)
+    needed = sum(not (argument.has_default_value() or argument.kwarg_only) for argument in arguments)
+    return Call(targets, func._schema.name, func._schema.overload_name, operands, may_raise, keywords, needed)
 
 
 def _operand(func: OpOverload, kind: str, value: Any, buffers: Mapping[Node, Buffer]) -> Operand:

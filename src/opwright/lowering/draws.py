@@ -17,7 +17,7 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from opwright.ir.program import Buffer, Call
-from opwright.lowering.calls import named_arguments, operands_from
+from opwright.lowering.calls import call_of, named_arguments
 from opwright.tracing.graph import value_of
 from opwright.tracing.interface.orders import Order
 from opwright.tracing.recording.draws import in_another_order
@@ -59,4 +59,4 @@ def drawn_in_order(node: Node, order: Order, target: Buffer, memory: str) -> tup
 
 
 def _call(func: OpOverload, given: Mapping[str, Any], target: Buffer) -> Call:
-    return Call((target,), func._schema.name, func._schema.overload_name, operands_from(func, given, {}))
+    return call_of(func, given, {}, (target,))

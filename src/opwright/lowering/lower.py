@@ -28,7 +28,7 @@ from opwright.ir.expressions.integer import ONE, ZERO, Condition, Integer, subst
 from opwright.ir.program import Axis, Buffer, Call, Iota, Kernel, Number, Program, Step, Store, View, view_axes
 from opwright.ir.relations.equal_sizes import EqualSizes
 from opwright.lowering.bind_sizes import bind_sizes
-from opwright.lowering.calls import named_arguments, operands_of
+from opwright.lowering.calls import call_of, named_arguments
 from opwright.lowering.draws import drawn_in_order
 from opwright.lowering.join import joined, parts_of, piece_of
 from opwright.lowering.names import Names
@@ -366,9 +366,9 @@ class Lowering:
         targets = self._results(func, node)
         if any(returned.alias_info is not None for returned in func._schema.returns):
             self.aliases.update(target.name for target in targets)
-        operands = operands_of(func, node, {source: self._in_memory(source) for source in node.all_input_nodes})
+        given = {source: self._in_memory(source) for source in node.all_input_nodes}
         may_raise = self.effects and node in self.graph.raising
-        self.steps.append(Call(targets, func._schema.name, func._schema.overload_name, operands, may_raise))
+        self.steps.append(call_of(func, named_arguments(func, node), given, targets, may_raise=may_raise))
 
     def _results(self, func: OpOverload, node: Node) -> tuple[Buffer, ...]:
         """Declare the results of a library operation, in order, also unused ones.

@@ -93,7 +93,8 @@ class KernelSpeller:
             operands[-1] = self._tensor(operands[-1])
         if expression.function == "where":
             operands[0] = self._tensor(operands[0])
-        is_integer_division = expression.function == "divide" and not expression.dtype.is_floating
+        is_integer = not (expression.dtype.is_floating or expression.dtype.is_complex)
+        is_integer_division = expression.function == "divide" and is_integer
         template = INTEGER_DIVISION if is_integer_division else TEMPLATES[expression.function]
         return _joined(template.fill([v.spelled for v in operands]), operands, expression.dtype)
 

@@ -1,0 +1,58 @@
+"""The emitted Python of every operation in PyTorch's test table gives what the operation gives, and its gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from opwright.api.operator import Operator
+from opwright.errors import OpwrightError
+from tests.opinfo.cases import Case, case_of, operations, samples_of
+from tests.suite.nights import mostly_at_night
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's samples use what PyTorch advises against
+
+D = torch.float64
+BY_DAY = ("cdist", "linalg.inv_ex", "linalg.pinv")
+EXCEPTIONS = {
+    "nn.functional.linear_cross_entropy": "minutes",
+    "nn.functional.multi_head_attention_forward": "minutes",
+    "linalg.eig": "PyTorch asks the values whether what is computed of eigenvectors depends on their phase",
+    "bmm.triton": "hangs without a GPU",
+}
+NAMES = [name for name, info in operations().items() if D in info.dtypes]
+
+
+@pytest.mark.parametrize("name", mostly_at_night(NAMES, BY_DAY))
+def test_values_and_gradients(name: str) -> None:
+    if name in EXCEPTIONS:
+        pytest.skip(EXCEPTIONS[name])
+    info = operations()[name]
+    for position, sample in enumerate(samples_of(info, D, 4)):
+        try:
+            case = case_of(info, sample)
+        except Exception:  # it is no function of tensors
+            continue
+        about = {"name": f"tests::python_{case.function.__name__}_{position}", "signature": case.signature}
+        python = Operator(case.function, freeze=("info", "sample"), **about).on("function")
+        try:
+            found = _values_and_gradients(python, case)
+        except OpwrightError:
+            continue
+        torch.testing.assert_close(found, _values_and_gradients(case.function, case), equal_nan=True)
+
+
+def _values_and_gradients(function: Callable[..., Any], case: Case) -> Sequence[Any]:
+    given = [tensor.detach().clone().requires_grad_(tensor.requires_grad) for tensor in case.tensors]
+    torch.manual_seed(0)
+    results = function(*given)
+    moving = [tensor for tensor in given if tensor.requires_grad]
+    outputs = [result for result in results if result.requires_grad]
+    if not moving or not outputs:
+        return results
+    cotangents = [torch.linspace(0.5, 1.5, each.numel()).view(each.shape).to(each.dtype) for each in outputs]
+    gradients = torch.autograd.grad(outputs, moving, cotangents, allow_unused=True, materialize_grads=True)
+    return [*results, *gradients]
