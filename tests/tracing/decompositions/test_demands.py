@@ -14,6 +14,7 @@ from opwright.errors import NoKernel
 from opwright.tracing.interface.specs import TensorSpec
 from opwright.tracing.trace import trace
 
+D = torch.float64
 Sum = Callable[[Tensor, Tensor], Tensor]
 UNLIKE: dict[str, tuple[torch.dtype, Sum]] = {
     "True of floats": (torch.float32, lambda x, y: x.add(y, alpha=True)),
@@ -113,6 +114,13 @@ OTHER_DTYPES: dict[str, tuple[torch.dtype, Callable[[Tensor], Tensor]]] = {
     "a range of truth values": (torch.float32, lambda x: torch.arange(0, 2, dtype=torch.bool) + x[0, 0]),
     "a range of complex numbers": (torch.float32, lambda x: torch.arange(3, dtype=torch.complex64) + x[0, 0]),
     "truth values at distances": (torch.float32, lambda x: torch.linspace(0, 1, 3, dtype=torch.bool) + x[0, 0]),
+    "classes of int32": (torch.float32, lambda x: functional.one_hot(x.int() % 2, 4) + x[0, 0]),
+    "indices of int32": (torch.float32, lambda x: torch.take(x, torch.tensor([0, 1], dtype=torch.int32))),
+    "a gamma function of no dimension": (torch.float32, lambda x: torch.mvlgamma(x + 5, 0)),
+    "a product into float64": (torch.float32, lambda x: torch.mm(x, x.mT, out=x.new_empty(2, 2, dtype=D))),
+    "a triangle into float64": (torch.float32, lambda x: torch.tril(x, out=torch.empty_like(x, dtype=D))),
+    "a choice into float64": (torch.float32, lambda x: torch.where(x > 0, x, x, out=torch.empty_like(x, dtype=D))),
+    "sums into truth values": (torch.float32, lambda x: torch.cumsum(x, 0, out=torch.empty_like(x, dtype=torch.bool))),
     "powers at distances": (torch.float32, lambda x: torch.logspace(0, 1, 3, dtype=torch.bool) + x[0, 0]),
 }
 

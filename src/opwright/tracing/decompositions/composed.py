@@ -41,7 +41,7 @@ class ComposedUnderTransforms(Composed):
             return _linear(*args, **(kwargs or {}))
         if func is functional.one_hot:
             return _one_hot(*args, **(kwargs or {}))
-        if func in _DECOMPOSED_WRONGLY:
+        if func in _DECOMPOSED_WRONGLY or (func in _LOSES_OUT and (kwargs or {}).get("out") is not None):
             raise NoKernel(
                 f"in a trace, torch computes {func.__name__} wrongly", hint="keep it outside of the operator"
             )
@@ -65,7 +65,13 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
 
 def _one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Torch's own checks no classes in a trace, so kernels do."""
+    """Torch's own checks neither dtype nor classes in a trace, so kernels do.
+
+    Raises:
+        NoKernel: If the classes are not of dtype int64.
+    """
+    if tensor.dtype is not torch.int64:
+        raise NoKernel("classes of one_hot are not of dtype int64", hint="convert them by .long()")
     if num_classes != -1 and not functorch.are_active():
         are_classes = torch.all((tensor >= 0) & (tensor < num_classes))
         torch.ops.aten._assert_async.msg(are_classes, "a class is out of bounds")
@@ -232,3 +238,4 @@ _COMPOSED: Mapping[Callable[..., Any], Callable[..., Tensor]] = {
 }
 # It counts places behind the last class. Where gradients are recorded, this is before our own decompositions are asked.
 _DECOMPOSED_WRONGLY = frozenset({functional.multilabel_margin_loss, torch._C._nn.multilabel_margin_loss})
+_LOSES_OUT = frozenset({torch.linalg.matrix_rank})  # under a mode it returns a new tensor, and leaves `out=` as it was

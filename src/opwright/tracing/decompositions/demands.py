@@ -312,5 +312,7 @@ DEMANDS: Mapping[OpOverload, Callable[..., None]] = {
     aten._prelu_kernel.default: _prelu,
     aten.diagonal_scatter.default: _slice_of(torch.diagonal),
     aten.select_scatter.default: _slice_of(torch.select),
+    aten.take.default: lambda x, index: _demand(index.dtype is torch.int64, "take() wants indices of dtype int64"),
+    aten.mvlgamma.default: lambda x, p: _demand(p >= 1, f"mvlgamma() of order {p}"),
 }
 """What torch's kernels demand: of shapes, where decompositions would broadcast; of dtypes, where torch is not asked."""

@@ -272,8 +272,12 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
 def decomposition(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any] | None:
     """Ours or torch's for a call, after its arguments meet what torch's own kernel demands; None if there is none.
 
+    There is none for what writes into `out=`: torch's convert results to dtypes that its kernels refuse.
+
     Raises:
         Exception: If they do not.
     """
     demand(func, args, kwargs)
+    if any(argument.is_out for argument in func._schema.arguments):
+        return None
     return OWN_DECOMPOSITIONS.get(func) or core_decompositions().get(func)

@@ -281,7 +281,7 @@ class Recorder(Unseen, TorchDispatchMode):
         """Record an operation that writes into `out=` as the operation without it, and a copy.
 
         Raises:
-            NoKernel: If it writes into other arguments, or would resize one.
+            NoKernel: If it writes into other arguments, or one has not the size and dtype of the result.
         """
         functional, names = without_out(func), {argument.name for argument in func._schema.arguments if argument.is_out}
         if functional is None or len(names) != len(written):
@@ -290,8 +290,8 @@ class Recorder(Unseen, TorchDispatchMode):
             results = functional(*args, **{name: value for name, value in kwargs.items() if name not in names})
             results = [results] if isinstance(results, torch.Tensor) else results
             for out, result in zip(written, results, strict=True):
-                if out.shape != result.shape:
-                    raise NoKernel(f"the function resizes a tensor ({func.name()})", hint="leave out= out")
+                if (out.shape, out.dtype) != (result.shape, result.dtype):
+                    raise NoKernel(f"out= of {func.name()} has another size or dtype", hint="leave out= out")
                 aten.copy_.default(out, result)
         return written[0] if len(written) == 1 else tuple(written)
 
