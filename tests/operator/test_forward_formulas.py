@@ -43,6 +43,20 @@ SECOND: dict[str, tuple[Function, tuple[Tensor, ...]]] = {
 }
 
 
+INFINITE = values(1, torch.inf, -torch.inf, torch.nan, 0, -2.0)
+FINITE = values(0, 2, -0.0, 1, torch.inf, torch.nan)
+ONE_MOVES: dict[str, Function] = {
+    "difference": lambda x, y: x - 2 * y,
+    "product": lambda x, y: (2 * x + 1) * y,
+    "quotient": lambda x, y: x / y + y / x,
+    "joined": lambda x, y: torch.cat([x, y]) * 2,
+    "matrices": lambda x, y: x.reshape(2, 3) @ y.reshape(3, 2),
+    "power": lambda x, y: x.abs() ** y,
+    "sum of products": lambda x, y: (x * y).cumsum(0),
+    "cross product": lambda x, y: torch.linalg.cross(x.reshape(2, 3), y.reshape(2, 3)),
+}
+
+
 def in_a_level(function: Function, given: Sequence[Tensor], tangents: Sequence[Tensor]) -> Any:
     with forward_ad.dual_level():
         return forward_ad.unpack_dual(function(*map(forward_ad.make_dual, given, tangents))).tangent
@@ -61,6 +75,22 @@ def test_tangents(tangent: Callable[..., Any], case: str) -> None:
     expected = tangent(function, given, tangents)
     for _ in range(2):
         torch.testing.assert_close(tangent(operator, given, tangents), expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("case", mostly_at_night(ONE_MOVES, ("difference", "product")))
+@pytest.mark.parametrize("moves", [0, 1])
+def test_tangents_where_one_argument_moves(moves: int, case: str) -> None:
+    """A product of an infinity and of the tangent of what does not move is zero, and not NaN."""
+    function = ONE_MOVES[case]
+    operator = Operator(function, name=f"tests::one_moves_{list(ONE_MOVES).index(case)}_{moves}")
+
+    def moved(function: Function) -> Any:
+        def of_one(value: Tensor) -> Tensor:
+            return function(value, FINITE) if moves == 0 else function(INFINITE, value)
+
+        return by_transform(of_one, [(INFINITE, FINITE)[moves]], [torch.linspace(0.5, 1.5, 6)])
+
+    torch.testing.assert_close(moved(operator), moved(function), equal_nan=True)
 
 
 @pytest.mark.parametrize("case", mostly_at_night(SECOND, ("logarithm of a determinant", "cumulative product")))

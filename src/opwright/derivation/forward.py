@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from opwright.derivation.differentiable_once import DifferentiableOnce, RefusingSecondDerivatives, is_differentiated
+from opwright.derivation.zero_tangents import ZeroTangents
 from opwright.errors import HidesFromGradients
 from opwright.ir.names.fresh import fresh
 from opwright.tracing.decompositions.composed import Composed
@@ -95,7 +96,7 @@ def _jvp(function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents
     second = RefusingSecondDerivatives()
     refusing = second if is_differentiated((*primals, *tangents)) else nullcontext()
     try:
-        with Composed(), functorch.nested_forward_mode(), refusing:
+        with Composed(), functorch.nested_forward_mode(), refusing, ZeroTangents():
             found = torch.func.jvp(function, tuple(primals), tuple(tangents), has_aux=True)
     except RuntimeError as error:  # some formulas of torch are missing
         is_known = second.refused or isinstance(error, (NotImplementedError, DifferentiableOnce))
