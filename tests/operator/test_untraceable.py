@@ -6,6 +6,7 @@ import numpy
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 import opwright
 from opwright.errors import NoKernel, UntraceableReference
@@ -68,6 +69,18 @@ def by_contiguity(x: Tensor) -> Tensor:
     return x * 2 if x.is_contiguous() else x * 3
 
 
+def by_order(x: Tensor) -> Tensor:
+    return x * 2 if x.dim_order() == (0,) else x * 3
+
+
+def by_conjugation(x: Tensor) -> Tensor:
+    return x * 2 if torch.is_conj(x) else x * 3
+
+
+def by_inference(x: Tensor) -> Tensor:
+    return x * 2 if torch.is_inference(x) else x * 3
+
+
 def by_gradient(x: Tensor) -> Tensor:
     return x * 2 if x.requires_grad else x * 3
 
@@ -89,6 +102,9 @@ CASES = [
     (as_text, "writes a tensor as text"),
     (by_stride, "asks how a tensor lies in memory"),
     (by_contiguity, "asks how a tensor lies in memory"),
+    (by_order, "asks how a tensor lies in memory"),
+    (by_conjugation, "asks how a tensor lies in memory"),
+    (by_inference, "asks what autograd knows of a tensor"),
     (by_gradient, "asks what autograd knows of a tensor"),
 ]
 
@@ -116,6 +132,27 @@ def test_the_reference_serves_and_says_once_why_and_where(reference, why, gradie
     first = inspect.getsourcelines(reference)[1]
     assert line.startswith(f"opwright: {reference.__name__} falls back to your function: {__file__}:{first + 1}: ")
     assert why in line
+
+
+def dual(function, x):
+    with forward_ad.dual_level():
+        return forward_ad.unpack_dual(function(forward_ad.make_dual(x, x.sin())))
+
+
+TRANSFORMS = {
+    "batches": lambda function, x: torch.vmap(function, in_dims=1)(x),
+    "tangents": lambda function, x: torch.func.jvp(function, (x,), (x,)),
+    "dual tensors": dual,
+    "hessians": lambda function, x: torch.func.hessian(lambda x: function(x).square().sum())(x),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("reference", [by_contiguity, by_gradient, by_stride])
+def test_questions_are_the_functions_under_transforms(reference, transform):
+    x = torch.arange(6.0).reshape(2, 3).t().requires_grad_(transform == "dual tensors")
+    found, expected = (TRANSFORMS[transform](f, x) for f in (opwright.operator(reference), reference))
+    torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.parametrize("reference", [case[0] for case in CASES])

@@ -10,6 +10,7 @@ import torch
 
 from opwright.api.operator import Operator
 from opwright.errors import OpwrightError
+from opwright.tracing.interface.signature import Kind, Parameter, Signature
 from tests.opinfo.cases import Case, case_of, operations, samples_of
 from tests.suite.nights import mostly_at_night
 
@@ -46,7 +47,9 @@ def test_values_and_gradients(name: str) -> None:
 
 
 def _values_and_gradients(function: Callable[..., Any], case: Case) -> Sequence[Any]:
-    given = [tensor.detach().clone().requires_grad_(tensor.requires_grad) for tensor in case.tensors]
+    given = [
+        t.detach().clone(memory_format=torch.preserve_format).requires_grad_(t.requires_grad) for t in case.tensors
+    ]
     torch.manual_seed(0)
     results = function(*given)
     moving = [tensor for tensor in given if tensor.requires_grad]
@@ -56,3 +59,20 @@ def _values_and_gradients(function: Callable[..., Any], case: Case) -> Sequence[
     cotangents = [torch.linspace(0.5, 1.5, each.numel()).view(each.shape).to(each.dtype) for each in outputs]
     gradients = torch.autograd.grad(outputs, moving, cotangents, allow_unused=True, materialize_grads=True)
     return [*results, *gradients]
+
+
+def attention(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    x = x[None, None]
+    return (torch.nn.functional.scaled_dot_product_attention(x, x, x),)
+
+
+def test_what_an_internal_operation_reads_is_contiguous() -> None:
+    x = torch.randn(3, 4, dtype=D).t().requires_grad_()
+    case = Case(attention, (x,), Signature((Parameter("x", Kind.TENSOR, False),), None))
+    python = Operator(attention, name="tests::python_of_attention").on("function")
+    torch.testing.assert_close(_values_and_gradients(python, case), _values_and_gradients(attention, case))
+
+
+def test_integers_have_a_function_without_gradients() -> None:
+    python = Operator(lambda x: x + 1, name="tests::python_of_integers").on("function")
+    assert python(torch.arange(3)).tolist() == [1, 2, 3]

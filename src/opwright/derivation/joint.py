@@ -79,7 +79,8 @@ def _trace_joint(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -
     drawn, made = session.draws, [session.node(output) for output in outputs]
     watching = unchanged_outside(reference.__name__, reference)
     with session.naming_cotangents(), session.recording(), watching as watch:
-        found = torch.autograd.grad(flowing, wanted, [cotangents[id(output)] for output in flowing], allow_unused=True)
+        given = [cotangents[id(output)] for output in flowing]
+        found = torch.autograd.grad(flowing, wanted, given, allow_unused=True) if wanted else ()
     session.asks_for_identity |= watch.asks_for_identity
     if session.draws > drawn:  # kernels would draw some in the forward pass, or again for a second derivative
         raise NoKernel("its backward pass draws random numbers", hint=DRAW_OUTSIDE)

@@ -52,6 +52,11 @@ RETURNS_NEW = frozenset(
 )
 
 
+def relies_on_contiguity(function: str) -> bool:
+    """Whether an operation may read other memory where its operands are not contiguous: internal ones alone."""
+    return function.startswith("aten::_") and function not in TAKES_ANY_STRIDES
+
+
 def has_effect(function: str) -> bool:
     """Whether an operation has a side effect."""
     return function in RANDOM or function in DRAWS_INTO or function in CHECKS

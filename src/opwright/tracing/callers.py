@@ -18,6 +18,13 @@ def is_outside(frame: Any) -> bool:
     return not _asked_by(frame).startswith(_OWN)
 
 
+def behind_modes(frame: Any) -> Any:
+    """The frame of the code that called a function of torch, if function modes of this package were in between."""
+    while frame.f_code.co_name == "__torch_function__" and frame.f_code.co_filename.startswith(_OWN):
+        frame = frame.f_back
+    return frame
+
+
 def _asked_by(frame: Any) -> str:
     """The calling file; `Tensor.__repr__` and the like call on behalf of others."""
     while frame is not None and frame.f_code.co_filename.endswith(("torch/_tensor.py", "torch/overrides.py")):

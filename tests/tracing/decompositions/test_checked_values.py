@@ -16,6 +16,14 @@ def one_hot(x: Tensor) -> Tensor:
     return functional.one_hot(x, 3) * 2
 
 
+def quantiles(q: Tensor) -> Tensor:
+    return torch.quantile(torch.arange(5.0), q) * 2
+
+
+def nearest(q: Tensor) -> Tensor:
+    return torch.arange(5.0).nanquantile(q, interpolation="nearest") * 2
+
+
 def cross_entropy(x: Tensor) -> Tensor:
     return functional.binary_cross_entropy(x, torch.full_like(x, 0.25))
 
@@ -28,6 +36,8 @@ def cross_entropy_of_targets(y: Tensor) -> Tensor:
     ("function", "right", "wrong"),
     [
         (one_hot, [0, 2, 1], [[0, 3, 1], [0, -1, 1]]),
+        (quantiles, [0.0, 0.3, 1.0], [[0.0, 1.01], [-0.1]]),
+        (nearest, [0.0, 0.3, 1.0], [[0.0, 1.01], [-0.1]]),
         (cross_entropy, [0.25, 0.0, 1.0], [[0.25, 1.5, 0.5], [-0.5, 0.5, 0.5], [0.5, float("nan"), 0.5]]),
         (cross_entropy_of_targets, [0.25, 0.0, 1.0], [[0.25, 1.5, 0.5], [-0.5, 0.5, 0.5], [0.5, float("nan"), 0.5]]),
     ],

@@ -21,6 +21,7 @@ from opwright.codegen.python.values.sizes import Sizes, bind_sizes
 from opwright.codegen.python.values.view import aligned_view
 from opwright.errors import InternalError, NoKernel
 from opwright.ir import program as ir
+from opwright.ir.call_traits import relies_on_contiguity
 from opwright.ir.contents import count_reads, kernels
 from opwright.ir.expressions.expression import Load
 from opwright.ir.expressions.integer import ONE, ZERO, Integer, symbol, symbols_of
@@ -103,7 +104,8 @@ class _Writer:
         self.buffers[target.name] = whole if once else self._named(target.name, whole)
 
     def _call(self, call: ir.Call) -> None:
-        text = spell_call(call, self._buffer, self.sizes.spell, self._device())
+        operand = self._contiguous if relies_on_contiguity(call.function) else self._buffer
+        text = spell_call(call, operand, self.sizes.spell, self._device())
         given = tuple(self.names.fresh(target.name) for target in call.targets)
         self.statements.append(Statement(given, text))
         self.buffers.update((target.name, name) for target, name in zip(call.targets, given, strict=True))
@@ -231,6 +233,9 @@ class _Writer:
         shape = self.declared[load.buffer].shape
         seen = aligned_view(self._buffer(load.buffer), shape, load.indices, axes, self.sizes)
         return Value(Spelled(seen.text), load.dtype, seen.axes, seen.rank)
+
+    def _contiguous(self, name: str) -> str:
+        return f"{self._buffer(name)}.contiguous()"
 
     def _buffer(self, name: str) -> str:
         if name not in self.buffers:

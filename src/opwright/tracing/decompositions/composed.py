@@ -41,6 +41,8 @@ class ComposedUnderTransforms(Composed):
             return _linear(*args, **(kwargs or {}))
         if func is functional.one_hot:
             return _one_hot(*args, **(kwargs or {}))
+        if func in _QUANTILES:
+            _check_quantiles(*args[1:], **(kwargs or {}))
         if func in _DECOMPOSED_WRONGLY or (func in _LOSES_OUT and (kwargs or {}).get("out") is not None):
             raise NoKernel(
                 f"in a trace, torch computes {func.__name__} wrongly", hint="keep it outside of the operator"
@@ -76,6 +78,12 @@ def _one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         are_classes = torch.all((tensor >= 0) & (tensor < num_classes))
         torch.ops.aten._assert_async.msg(are_classes, "a class is out of bounds")
     return functional.one_hot(tensor, num_classes)
+
+
+def _check_quantiles(q: Any = None, *_: Any, **__: Any) -> None:
+    """Torch's own reads the values, which a trace does not have, so kernels do."""
+    if isinstance(q, Tensor) and not functorch.are_active():
+        torch.ops.aten._assert_async.msg(torch.all((q >= 0) & (q <= 1)), "a quantile is out of bounds")
 
 
 def _layer_norm(
@@ -238,4 +246,5 @@ _COMPOSED: Mapping[Callable[..., Any], Callable[..., Tensor]] = {
 }
 # It counts places behind the last class. Where gradients are recorded, this is before our own decompositions are asked.
 _DECOMPOSED_WRONGLY = frozenset({functional.multilabel_margin_loss, torch._C._nn.multilabel_margin_loss})
+_QUANTILES = frozenset({torch.quantile, torch.nanquantile, torch.Tensor.quantile, torch.Tensor.nanquantile})
 _LOSES_OUT = frozenset({torch.linalg.matrix_rank})  # under a mode it returns a new tensor, and leaves `out=` as it was

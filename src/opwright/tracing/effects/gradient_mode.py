@@ -11,6 +11,8 @@ import torch
 from torch.autograd import grad_mode
 from torch.overrides import TorchFunctionMode
 
+from opwright.tracing.callers import behind_modes
+
 _OF_TRANSFORMS = str(Path(torch.__file__).parent / "_functorch")
 
 
@@ -40,8 +42,7 @@ def _is_asked_for(frame: Any) -> bool:
     At the end of `torch.no_grad()` the mode is put back, and what `torch.func` records is of its own levels: below them
     the mode is that of the caller.
     """
-    while frame.f_code.co_name == "__torch_function__":
-        frame = frame.f_back
+    frame = behind_modes(frame)
     if frame.f_code.co_filename == grad_mode.__file__:
         if frame.f_code.co_name == "__exit__":
             return False

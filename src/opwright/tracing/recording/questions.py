@@ -14,18 +14,17 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from opwright.errors import UntraceableReference
-from opwright.tracing.callers import is_outside
+from opwright.tracing.callers import behind_modes, is_outside
 from opwright.tracing.effects.watch import meets, paused
 from opwright.tracing.interface.memory import memory_of
 from opwright.tracing.recording.local_variables import LocalVariables
-from opwright.tracing.recording.standing import behind_standing
 from opwright.tracing.torch_hooks.functorch import wrapped_by_levels
 
 
-def _asked(names: str) -> list[Callable[..., Any]]:
-    """Methods and properties of a tensor by name, as a function mode sees them."""
+def _asked(names: str, *functions: Callable[..., Any]) -> list[Callable[..., Any]]:
+    """Methods and properties of a tensor by name, as a function mode sees them, and functions."""
     members = [getattr(torch.Tensor, name) for name in names.split() if hasattr(torch.Tensor, name)]
-    return [member if callable(member) else member.__get__ for member in members]
+    return [*(member if callable(member) else member.__get__ for member in members), *functions]
 
 
 _QUESTIONS: Mapping[str, Iterable[Callable[..., Any]]] = {
@@ -33,12 +32,14 @@ _QUESTIONS: Mapping[str, Iterable[Callable[..., Any]]] = {
     "writes a tensor as text, which is another one at each call": _asked("__repr__ __format__"),
     "asks how a tensor lies in memory, which differs from call to call": _asked(
         "is_contiguous stride storage_offset data_ptr untyped_storage storage is_set_to _base _is_view is_shared "
-        "is_pinned is_neg is_conj _cdata"
+        "is_pinned is_neg is_conj _cdata dim_order",
+        *(torch.is_conj, torch.is_neg),
     ),
     "gives a tensor other memory, which a trace does not see": [torch.Tensor.data.__set__],  # type: ignore[attr-defined]
     "asks what autograd knows of a tensor, which differs from call to call": _asked(
         "requires_grad grad grad_fn is_leaf _version is_inference retains_grad _backward_hooks output_nr "
-        "_grad _grad_fn grad_dtype _has_grad_dtype_override"
+        "_grad _grad_fn grad_dtype _has_grad_dtype_override",
+        torch.is_inference,
     ),
 }
 _COPIES_IF_NEEDED = frozenset(
@@ -79,7 +80,7 @@ class Listener(TorchFunctionMode):
         Raises:
             UntraceableReference: If it is.
         """
-        caller = behind_standing(sys._getframe(1))
+        caller = behind_modes(sys._getframe(1))
         self._variables.look_for(caller)
         fact = _FACTS.get(func)
         if fact is not None and is_outside(caller):

@@ -56,10 +56,3 @@ class Standing(TorchFunctionMode):
             fact = "the function uses a tensor from outside, which requires a gradient, where none is recorded"
             raise meets(NoKernel(fact, hint="pass it as an argument"))
         return self._arguments[id(tensor)]
-
-
-def behind_standing(frame: Any) -> Any:
-    """The frame of the code that called a function of torch, if `Standing` was in between."""
-    while frame.f_code is Standing.__torch_function__.__code__:
-        frame = frame.f_back
-    return frame

@@ -44,6 +44,7 @@ CASES = {
     "dropped": ("dropped", lambda: (randn(8, 5),), {}, "cpp"),
     "gathered": ("gathered", lambda: (randn(8, 5), torch.tensor([7, 0, 7])), {}, "cpp"),
     "gathered, out of range": ("gathered", lambda: (randn(8, 5), torch.tensor([7, 8, 7])), {}, "cpp"),
+    "labelled": ("labelled", lambda: (randn(8, 5), torch.tensor([4, 0, 4])), {}, "cpp"),
     "largest": ("largest", lambda: (randn(8, 5),), {}, "cpp"),
     "bounded": ("bounded", lambda: (randn(8, 5), True, "tanh"), {}, "cpp"),
     "bounded, otherwise": ("bounded", lambda: (randn(8, 5), False, "tanh"), {}, "cpp"),
@@ -151,13 +152,17 @@ def without_data(call):
     return [torch.zeros(result.shape, dtype=result.dtype) for result in abstract(*abstract.sources)]
 
 
-def compiled(call):
+def compiled(call, dynamic=None):
     torch._dynamo.reset()
     sources = leaves(call)
-    function = torch.compile(call.without_seed, fullgraph=True, backend="aot_eager")
+    function = torch.compile(call.without_seed, fullgraph=True, backend="aot_eager", dynamic=dynamic)
     torch.manual_seed(1)
     results = [result for result in function(*sources) if is_floating(result)]
     return [*results, *torch.autograd.grad(sum((r * r).sum() for r in results), sources)]
+
+
+def compiled_for_any_size(call):
+    return compiled(call, dynamic=True)
 
 
 def compiled_under_autocast(call):
@@ -179,7 +184,7 @@ EVERYWHERE = (
     without_data,
 )
 RARELY = (batch_of_gradients, map_of_backward, mapped_gradients, under_autocast)
-COMPILING = (compiled, compiled_under_autocast)
+COMPILING = (compiled, compiled_for_any_size, compiled_under_autocast)
 # What a kernel rounds differently in its result grows in what is made of derivatives of derivatives.
 TOLERANCES = {twice_backward: {"rtol": 2e-5, "atol": 1e-4}}
 # A random operation in a batch is one of another shape.
@@ -194,7 +199,7 @@ def judge(package, case, checks, kernels):
     overload = operator.overload
     args = make()
     failures = []
-    for check in checks:
+    for check in (*checks, *([compiled_for_any_size] if name == "labelled" else [])):
         if name == "dropped" and check in NOT_FOR_RANDOM:
             continue
         expected = result_of(check, Call(reference, args, kwargs))

@@ -47,6 +47,11 @@ def gathered(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     return torch.exp(x[rows])
 
 
+@opwright.operator(samples=indexed)
+def labelled(x: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
+    return F.nll_loss(x[: classes.shape[0]], classes, reduction="none")
+
+
 @opwright.operator(samples=opwright.shapes("B S", B=4, S=6))
 def largest(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.max(x * x, dim=-1)[0], torch.argmax(x * x, dim=-1)

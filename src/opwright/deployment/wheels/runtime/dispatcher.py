@@ -73,10 +73,20 @@ def _gradients_with_autograd(operator: PackagedOperator, serve: Callable[..., An
 
 
 def _fake(reference: Callable[..., Any], bind: Callable[..., Any]) -> Callable[..., Any]:
-    """Shapes, dtypes and strides of the results."""
+    """Shapes, dtypes and strides of the results.
+
+    The reference runs at PyTorch's autograd: below it, some functions reach modes as a whole, and their results have
+    another shape there where sizes are symbolic (`nll_loss` without a reduction).
+    """
 
     def fake(*args: Any, **kwargs: Any) -> Any:
-        with MemoryFormats():
+        with MemoryFormats(), _at_autograd(), torch.no_grad():
             return without_values(reference(*bind(args, kwargs)))
 
     return fake
+
+
+def _at_autograd() -> Any:
+    """Let functions go through autograd until the end of the block, also where the dispatcher is below it."""
+    excluded = torch._C._dispatch_tls_local_exclude_set().remove(torch._C.DispatchKey.AutogradFunctionality)
+    return torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), excluded)
