@@ -68,6 +68,19 @@ print([str(one.message) for one in said if {PACKAGE!r} in str(one.message)], p.c
     assert done.stdout.strip() == f"[{sentence!r}] composed True"
 
 
+def test_compilers_are_told_the_sizes_of_results_also_of_symbolic_ones(tmp_path):
+    wheel = built([f"{OPERATORS}:labelled"], tmp_path / "wheel")
+    text = f"""
+import torch, {PACKAGE} as p
+x, classes = torch.randn(8, 5), torch.tensor([4, 0, 4])
+mean = lambda f: lambda x, classes: f(x, classes).sum() / f(x, classes).numel()
+found = torch.compile(mean(p.labelled), backend="eager", dynamic=True)(x, classes)
+print(torch.allclose(found, mean(p.reference.labelled)(x, classes)))
+"""
+    done = run("-c", text, cwd=unpacked(wheel["path"], tmp_path / "site"), having="torch")
+    assert done.stdout.strip() == "True", done.stderr
+
+
 def test_a_wheel_works_beside_opwright(site, monkeypatch):
     monkeypatch.syspath_prepend(str(site))
     monkeypatch.syspath_prepend(str(OPERATORS.parent))
