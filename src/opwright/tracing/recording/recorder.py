@@ -162,7 +162,7 @@ class Recorder(Unseen, TorchDispatchMode):
         if rule is not None and torch.Tag.nondeterministic_seeded not in func.tags:
             with self, self._unwatched(), self.described.of(rule, self._nodes):
                 result = rule(*args, **kwargs)
-            if func is aten.detach.default and self._watching:
+            if func is aten.detach.default and self._watching and args[0].requires_grad:
                 self._detached.add(id(result))
             if result is not NotImplemented:
                 demand_dtypes(func, args, kwargs, result)
