@@ -45,13 +45,13 @@ def test_values_and_errors(name: str, dtype: torch.dtype) -> None:
 
 
 def _into(op: Any, sample: Sample, shape: tuple[int, ...], dtype: torch.dtype) -> Callable[..., Tensor]:
-    def function(*given: Tensor) -> Tensor:
+    def written_out(*given: Tensor) -> Tensor:
         call = sample.with_tensors(given)
         out = given[0].new_zeros(shape, dtype=dtype)
         op(*call.args, **call.kwargs, out=out)
         return out.clone()
 
-    return function
+    return written_out
 
 
 def _outcome(function: Any, case: Case) -> Any:
