@@ -37,6 +37,27 @@ def test_values_and_gradients_of_both_orders(case: str) -> None:
         torch.testing.assert_close(found, expected)
 
 
+NORMS: dict[str, Callable[[Tensor], Tensor]] = {
+    "of a transposed matrix": lambda x: torch.linalg.vector_norm(x.mT),
+    "of its rows": lambda x: torch.linalg.vector_norm(x.mT, dim=1),
+    "beside exponentials": lambda x: torch.linalg.vector_norm(x.mT) * x.mT.exp().sum(),
+}
+
+
+@pytest.mark.parametrize("case", NORMS)
+def test_second_gradients_that_can_be_differentiated_again(case: str) -> None:
+    """Their kernels read what two passes have saved, which may be one value."""
+    function = NORMS[case]
+    operator = Operator(function, name=f"tests::norm_again_{list(NORMS).index(case)}")
+    found, expected = [], []
+    for each, made in ((operator, found), (function, expected)):
+        x = REAL.clone().requires_grad_()
+        result = each(x)
+        (gradient,) = torch.autograd.grad(result, x, torch.full_like(result, 0.5), create_graph=True)
+        made += torch.autograd.grad(gradient, x, torch.linspace(0.5, 1.5, 9).double().view(3, 3), create_graph=True)
+    torch.testing.assert_close(found, expected)
+
+
 def every_order(function: Callable[..., Tensor], given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     x = given.clone().requires_grad_()
     result = function(x)

@@ -56,7 +56,7 @@ def backward_reference(
         return pull_back(outputs_of, given[:arity], places, given[arity : arity + len(places)], wanted)
 
     setattr(backward, MAY_COPY, True)
-    setattr(backward, _GIVEN, {**given_to(reference), **digests})
+    setattr(backward, _GIVEN, dict(digests))  # not those of the reference: calls keep them only where they are read
     make_static(backward, static_in(reference))
     backward.__name__ = f"{reference.__name__}_backward"
     return backward

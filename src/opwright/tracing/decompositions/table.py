@@ -136,6 +136,11 @@ def _zeros_for_tangent(tangent: torch.Tensor, primal: torch.Tensor, *, self_num_
     return zeros
 
 
+def _contiguous(x: torch.Tensor, *, memory_format: torch.memory_format = torch.contiguous_format) -> torch.Tensor:
+    """A copy: it is called of what is not contiguous. In a kernel that may be, and the operation would share memory."""
+    return x.clone(memory_format=memory_format)
+
+
 def _whole(*_: Any, **__: Any) -> Any:
     """An operation that is best left to the library as a whole."""
     return NotImplemented
@@ -235,6 +240,7 @@ _WHOLE: tuple[OpOverload, ...] = (
 )
 
 OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
+    aten.contiguous.default: _contiguous,
     aten.add.Tensor: _scaled(aten.add.Tensor),
     aten.sub.Tensor: _scaled(aten.sub.Tensor),
     aten.addmm.default: _add_product(aten.mm.default),
