@@ -30,7 +30,11 @@ EXCEPTIONS = {
     "nn.functional.linear_cross_entropy": "minutes",
     "nn.functional.multi_head_attention_forward": "minutes",
 }
-LIE_OTHERWISE = ("native_dropout_backward", "nn.functional.conv1d", "nn.functional.conv_transpose1d")
+# Their results lie in another order than eager's: of these, values are compared alone.
+LIE_OTHERWISE = (
+    *("native_dropout_backward", "nn.functional.conv1d", "nn.functional.conv_transpose1d"),
+    *("nn.functional.max_unpool1d", "to", "linalg.lstsq", "linalg.lstsq.grad_oriented"),
+)
 NAMES = [name for name, info in operations().items() if D in info.dtypes]
 
 
