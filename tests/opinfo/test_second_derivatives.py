@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's samples use what 
 
 D = torch.float64
 BY_DAY = ("cumprod", "linalg.solve", "nn.functional.layer_norm")
-TORCHS = "linalg.slogdet"  # which torch itself gets wrong
+TORCHS = "linalg.householder_product"  # which torch itself gets wrong, up to 2.15
 EXCEPTIONS = {
     **dict.fromkeys(
         ["linalg.cholesky", "linalg.cholesky_ex", "linalg.eigh", "linalg.eigvalsh", "linalg.pinv.hermitian"],
