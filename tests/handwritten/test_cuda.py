@@ -91,12 +91,17 @@ def test_grids_that_cannot_be_launched_are_refused() -> None:
 STUB = """\
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <string>
 static float seen[4];
 static std::string steps;
 static thread_local long context_of_thread = 0, context_before = 0;
 static thread_local int mode_of_thread = 0;
-static int note(const std::string& step) { return steps += step + "\\n", 0; }
+static std::mutex writing;  // threads call without Python's lock
+static int note(const std::string& step) {
+  const std::lock_guard<std::mutex> lock(writing);
+  return steps += step + "\\n", 0;
+}
 extern "C" {
 int cuInit(unsigned) { return note("init"); }
 int cuDeviceGet(int* device, int index) { return *device = 100 + index, index < 2 ? 0 : 101; }
