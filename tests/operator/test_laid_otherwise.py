@@ -71,6 +71,16 @@ def along(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     return lambda x: torch.func.jvp(function, (x,), (torch.full_like(x, 0.5),))[1]
 
 
+@pytest.mark.parametrize("case", list(CASES)[:4])
+def test_tangents_of_determinants(case: str) -> None:
+    function, given = CASES[case]
+    operator = Operator(function, name=f"tests::determinant_moves_{list(CASES).index(case)}")
+    direction = torch.arange(9.0).double().view(3, 3).sin()  # of no symmetry, which would hide a transposed formula
+    for _ in range(2):
+        found, expected = (torch.func.jvp(each, (given,), (direction,)) for each in (operator, function))
+        torch.testing.assert_close(found, expected)
+
+
 @pytest.mark.parametrize("lies", ["row by row", "transposed"])
 def test_second_derivatives_of_a_determinant_by_forward_mode(lies: str) -> None:
     """Against reverse mode twice: PyTorch's own second derivative by forward mode is wrong."""

@@ -3,6 +3,9 @@
 The tangent itself is right. What follows from it again, in either mode, is silently wrong; reverse mode is right at
 every order. Norms, of which that is not true, are composed of other functions (`tracing/decompositions/composed.py`).
 `tests/opinfo/test_second_derivatives.py` looks for such operations in PyTorch's whole table.
+
+The tangent of a determinant asks how the matrix lies, which is known in no trace: if that lies otherwise than row by
+row, it is refused as well.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from opwright.tracing.torch_hooks import functorch
+from opwright.tracing.torch_hooks.layouts.laid_otherwise import is_of_either_matrix
 
 aten = torch.ops.aten
 
@@ -29,18 +33,22 @@ def is_differentiated(values: Sequence[torch.Tensor]) -> bool:
 
 
 class DifferentiableOnce(RuntimeError):
-    """An operation whose tangents cannot be differentiated."""
+    """An operation whose tangents are pulled back instead."""
 
 
-class RefusingSecondDerivatives(TorchDispatchMode):
-    """While active, no operation runs whose tangents can be differentiated once only.
+class RefusingWrongTangents(TorchDispatchMode):
+    """While active, no operation runs whose tangents, or what is computed of them, would be wrong.
+
+    Args:
+        again: Whether tangents are differentiated again.
 
     Attributes:
         refused: Whether one was called; the function may have caught the error.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, again: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self._again = again
         self.refused = False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -49,7 +57,7 @@ class RefusingSecondDerivatives(TorchDispatchMode):
         Raises:
             DifferentiableOnce: If it is such an operation.
         """
-        if func.overloadpacket in _ONCE:
+        if (self._again and func.overloadpacket in _ONCE) or is_of_either_matrix(func, args):
             self.refused = True
-            raise DifferentiableOnce(f"PyTorch takes part of the tangents of {func} as constants")
+            raise DifferentiableOnce(f"PyTorch's own tangents of {func} are wrong here")
         return func(*args, **(kwargs or {}))

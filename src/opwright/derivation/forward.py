@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-from opwright.derivation.differentiable_once import DifferentiableOnce, RefusingSecondDerivatives, is_differentiated
+from opwright.derivation.differentiable_once import DifferentiableOnce, RefusingWrongTangents, is_differentiated
 from opwright.derivation.zero_tangents import ZeroTangents
 from opwright.errors import HidesFromGradients
 from opwright.ir.names.fresh import fresh
@@ -93,20 +92,19 @@ def _jvp(function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents
     Raises:
         DifferentiableOnce: If this is within another one, which is to pull back as well.
     """
-    second = RefusingSecondDerivatives()
-    refusing = second if is_differentiated((*primals, *tangents)) else nullcontext()
+    wrong = RefusingWrongTangents(again=is_differentiated((*primals, *tangents)))
     try:
-        with Composed(), functorch.nested_forward_mode(), refusing, ZeroTangents():
+        with Composed(), functorch.nested_forward_mode(), wrong, ZeroTangents():
             found = torch.func.jvp(function, tuple(primals), tuple(tangents), has_aux=True)
     except RuntimeError as error:  # some formulas of torch are missing
-        is_known = second.refused or isinstance(error, (NotImplementedError, DifferentiableOnce))
-        if not is_known or (second.refused and functorch.is_within_jvp()):
+        is_known = wrong.refused or isinstance(error, (NotImplementedError, DifferentiableOnce))
+        if not is_known or (wrong.refused and functorch.is_within_jvp()):
             raise
     else:
-        if not second.refused:
+        if not wrong.refused:
             return found
         if functorch.is_within_jvp():
-            raise DifferentiableOnce(f"the tangents of {function.__name__} can be differentiated once only")
+            raise DifferentiableOnce(f"the tangents of {function.__name__} are pulled back")
     return _jvp_by_pulling_back(function, primals, tangents)
 
 

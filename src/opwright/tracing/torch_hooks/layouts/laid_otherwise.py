@@ -16,12 +16,17 @@ aten = torch.ops.aten
 BY_STRIDES = {aten.as_strided, aten.as_strided_copy, aten.as_strided_scatter}
 """They read memory regardless of the tensor's layout."""
 
-# They decompose a matrix or its transpose, whichever lies row by row; their backward passes ask which it was. In
-# forward mode their kernels are right, and PyTorch's own second derivative of `det` is wrong.
+# They decompose a matrix or its transpose, whichever lies row by row; their formulas for gradients and tangents ask
+# which it was. Tangents are pulled back instead, and right (`derivation/differentiable_once.py`).
 _OF_EITHER_MATRIX = {aten._linalg_det.default, aten._linalg_slogdet.default}
 # With `left=False` their results are conjugate views, of which a trace does not know.
 _GIVE_CONJUGATES = {aten.linalg_lu_solve.default, aten._linalg_solve_ex.default, aten.linalg_solve_ex.default}
 _HINT = "call .contiguous() on it before"
+
+
+def is_of_either_matrix(func: OpOverload, args: tuple[Any, ...]) -> bool:
+    """Whether the derivatives of an operation ask how its operand lies, which lies otherwise than row by row."""
+    return func in _OF_EITHER_MATRIX and not args[0].is_complex() and not args[0].is_contiguous()
 
 
 def refuse_what_lies_otherwise(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -33,8 +38,7 @@ def refuse_what_lies_otherwise(func: OpOverload, args: tuple[Any, ...], kwargs: 
     if func.overloadpacket in BY_STRIDES and not args[0].is_contiguous():
         name = func.overloadpacket.__name__
         raise NoKernel(f"the function reads a tensor by {name} that does not lie row by row", hint=_HINT)
-    is_real = func in _OF_EITHER_MATRIX and not args[0].is_complex()
-    if is_real and not functorch.is_forward_mode() and not args[0].is_contiguous():
+    if is_of_either_matrix(func, args) and not functorch.is_forward_mode():
         raise NoKernel("the function takes the determinant of a matrix that does not lie row by row", hint=_HINT)
     if func in _GIVE_CONJUGATES and not kwargs.get("left", True) and args[0].is_complex():
         fact = "the function solves complex equations for what stands on the left (left=False)"
