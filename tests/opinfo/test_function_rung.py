@@ -11,18 +11,15 @@ import torch
 from opwright.api.operator import Operator
 from opwright.errors import OpwrightError
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
-from tests.opinfo.cases import Case, case_of, operations, samples_of
+from tests.opinfo.cases import LEFT_OUT, Case, cases_of, operations
 from tests.suite.nights import mostly_at_night
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's samples use what PyTorch advises against
 
 D = torch.float64
 BY_DAY = ("cdist", "linalg.inv_ex", "linalg.pinv")
-EXCEPTIONS = {
-    "nn.functional.linear_cross_entropy": "minutes",
-    "nn.functional.multi_head_attention_forward": "minutes",
+EXCEPTIONS = LEFT_OUT | {
     "linalg.eig": "PyTorch asks the values whether what is computed of eigenvectors depends on their phase",
-    "bmm.triton": "hangs without a GPU",
 }
 NAMES = [name for name, info in operations().items() if D in info.dtypes]
 
@@ -31,12 +28,7 @@ NAMES = [name for name, info in operations().items() if D in info.dtypes]
 def test_values_and_gradients(name: str) -> None:
     if name in EXCEPTIONS:
         pytest.skip(EXCEPTIONS[name])
-    info = operations()[name]
-    for position, sample in enumerate(samples_of(info, D, 4)):
-        try:
-            case = case_of(info, sample)
-        except Exception:  # it is no function of tensors
-            continue
+    for position, case in enumerate(cases_of(name, D, 4)):
         about = {"name": f"tests::python_{case.function.__name__}_{position}", "signature": case.signature}
         python = Operator(case.function, freeze=("info", "sample"), **about).on("function")
         try:

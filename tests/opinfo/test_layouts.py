@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from opwright.api.operator import Operator
-from tests.opinfo.cases import Case, case_of, operations, samples_of
+from tests.opinfo.cases import LEFT_OUT, Case, cases_of, operations
 from tests.suite.nights import mostly_at_night
 from tests.suite.strides import stride_difference
 
@@ -21,15 +21,10 @@ pytestmark = [
 
 D = torch.float64
 BY_DAY = ("cumsum", "linalg.det", "tril")
-EXCEPTIONS = {
-    **dict.fromkeys(
-        ["native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update", "nn.functional.batch_norm"],
-        "changes running statistics, seen through a view",
-    ),
-    "bmm.triton": "hangs without a GPU",
-    "nn.functional.linear_cross_entropy": "minutes",
-    "nn.functional.multi_head_attention_forward": "minutes",
-}
+EXCEPTIONS = LEFT_OUT | dict.fromkeys(
+    ["native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update", "nn.functional.batch_norm"],
+    "changes running statistics, seen through a view",
+)
 # Their results lie in another order than eager's: of these, values are compared alone.
 LIE_OTHERWISE = (
     *("native_dropout_backward", "nn.functional.conv1d", "nn.functional.conv_transpose1d"),
@@ -42,12 +37,7 @@ NAMES = [name for name, info in operations().items() if D in info.dtypes]
 def test_what_lies_transposed(name: str) -> None:
     if name in EXCEPTIONS:
         pytest.skip(EXCEPTIONS[name])
-    info = operations()[name]
-    for position, sample in enumerate(samples_of(info, D, 3)):
-        try:
-            case = case_of(info, sample)
-        except Exception:  # it is no function of tensors
-            continue
+    for position, case in enumerate(cases_of(name, D, 3)):
         if not any(tensor.dim() > 1 for tensor in case.tensors):
             continue
         function = _of_transposed(case.function)
@@ -63,6 +53,43 @@ def test_what_lies_transposed(name: str) -> None:
             torch.testing.assert_close(found[what], expected[what], equal_nan=True, rtol=1e-6, atol=1e-8)
         differ = [stride_difference(*pair) for pair in zip(found["results"], expected["results"], strict=True)]
         assert name in LIE_OTHERWISE or not any(differ), (name, differ)
+
+
+@pytest.mark.parametrize("name", mostly_at_night(NAMES, BY_DAY))
+def test_tangents_of_what_lies_transposed(name: str) -> None:
+    if name in EXCEPTIONS:
+        pytest.skip(EXCEPTIONS[name])
+    for position, case in enumerate(cases_of(name, D, 2)):
+        if not any(tensor.dim() > 1 for tensor in case.tensors):
+            continue
+        function = _of_transposed(case.function)
+        about = {"name": f"tests::moves_{case.function.__name__}_{position}", "signature": case.signature}
+        operator = Operator(function, freeze=("function",), **about)
+        try:
+            expected = _tangents(function, case)
+        except RuntimeError:  # torch has no formula
+            continue
+        torch.testing.assert_close(_tangents(operator, case), expected, equal_nan=True, rtol=1e-6, atol=1e-8)
+
+
+def _tangents(function: Callable[..., Any], case: Case) -> Any:
+    """Those of the results, along a direction of no symmetry; what requires no gradient does not move."""
+    given = [tensor.detach().mT if tensor.dim() > 1 else tensor.detach() for tensor in case.tensors]
+    given = [tensor.clone(memory_format=torch.contiguous_format) for tensor in given]
+    places = [place for place, tensor in enumerate(case.tensors) if tensor.requires_grad]
+    if not places:
+        return None
+
+    def moved(*values: Tensor) -> tuple[Tensor, ...]:
+        arguments = list(given)
+        for place, value in zip(places, values, strict=True):
+            arguments[place] = value
+        return tuple(each for each in function(*arguments) if each.is_floating_point() or each.is_complex())
+
+    primals = tuple(given[place] for place in places)
+    directions = (torch.arange(each.numel(), dtype=D).view(each.shape).sin().to(each.dtype) for each in primals)
+    torch.manual_seed(0)
+    return torch.func.jvp(moved, primals, tuple(directions))[1]
 
 
 def _of_transposed(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from opwright.ir.program import Program, targets_of
 from opwright.operators.stages import derive
 from opwright.samples import Sample
 from opwright.tracing.interface.specs import describe
-from tests.opinfo.cases import Case, case_of, operations, samples_of
+from tests.opinfo.cases import LEFT_OUT, Case, case_of, operations, samples_of
 from tests.suite.nights import mostly_at_night
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's samples use what PyTorch advises against
@@ -21,11 +21,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's samples use what 
 BY_DAY = ("ldexp", "native_dropout_backward", "nn.functional.huber_loss")
 FIRST = (torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.complex64)
 OTHERS = (*FIRST, torch.float64, torch.float16, torch.bool)
-EXCEPTIONS = {
-    "nn.functional.linear_cross_entropy": "minutes",
-    "nn.functional.multi_head_attention_forward": "minutes",
-    "bmm.triton": "hangs without a GPU",
-}
 
 
 def mixed(info: Any, dtype: torch.dtype) -> Iterator[Case]:
@@ -60,7 +55,7 @@ def _dtypes(program: Program) -> dict[str, torch.dtype]:
 
 
 @pytest.mark.parametrize(
-    "name", mostly_at_night([name for name in operations() if name not in EXCEPTIONS], by_day=BY_DAY)
+    "name", mostly_at_night([name for name in operations() if name not in LEFT_OUT], by_day=BY_DAY)
 )
 def test_dtypes_of_results(name: str) -> None:
     info = operations()[name]
