@@ -168,7 +168,7 @@ UNDER = {
 
 TRANSFORMED = [(how, function) for function in (dropped, added, dropped_by_rows) for how in UNDER]
 TRANSFORMED_BY_DAY = [
-    *((how, dropped) for how in ("grad", "jacrev", "jacfwd", "dual tensors", "vmap of recorded gradients")),
+    *((how, dropped) for how in ("grad", "jacrev", "jacfwd", "hessian", "dual tensors", "vmap of recorded gradients")),
     *((how, added) for how in ("vjp", "vmap of gradients")),
     *((how, dropped_by_rows) for how in ("grad", "vmap")),
 ]

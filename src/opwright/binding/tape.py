@@ -308,6 +308,7 @@ def _route(
         no_tensor_twice=plan.asks_for_identity,
         no_gradients=plan.records_unasked,
         kept_arguments=plan.saved.contributing,
+        checked=plan.saved.checked,
         kept_results=variant.kept_results,
         reads=range(kept) if variant.backward_reads is None else variant.backward_reads,
         sizes=plan.saved.sizes,

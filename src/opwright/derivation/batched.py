@@ -28,7 +28,7 @@ def batched_reference(
     in_dims = tuple(0 if position in batched else None for position in range(arity))
 
     def over_batch(*arguments: Any) -> Any:
-        with Composed():  # torch's own norms need known sizes
+        with Composed(1):  # torch's own norms need known sizes
             return torch.vmap(reference, in_dims, randomness=randomness)(*arguments)
 
     if hasattr(reference, MAY_COPY):

@@ -94,7 +94,7 @@ def _jvp(function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents
     """
     wrong = RefusingWrongTangents(again=is_differentiated((*primals, *tangents)))
     try:
-        with Composed(), functorch.nested_forward_mode(), wrong, ZeroTangents():
+        with Composed(1), functorch.nested_forward_mode(), wrong, ZeroTangents():
             found = torch.func.jvp(function, tuple(primals), tuple(tangents), has_aux=True)
     except RuntimeError as error:  # some formulas of torch are missing
         is_known = wrong.refused or isinstance(error, (NotImplementedError, DifferentiableOnce))
@@ -112,7 +112,7 @@ def _jvp_by_pulling_back(
     function: Callable[..., Any], primals: Sequence[torch.Tensor], tangents: Sequence[torch.Tensor]
 ) -> Any:
     """The same by reverse mode: a vjp is linear in its cotangent, and the vjp of that linear function is the jvp."""
-    with Composed(), _NothingHidden():
+    with Composed(1), _NothingHidden():
         try:
             outputs, pull, *others = torch.func.vjp(function, *primals, has_aux=True)
         except RuntimeError as error:

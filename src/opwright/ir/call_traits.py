@@ -52,6 +52,12 @@ RETURNS_NEW = frozenset(
 )
 
 
+def refuses_zeros(function: str, *, integers: bool) -> bool:
+    """Whether an operation may refuse zeros where it took other values; `integers` is what it gives."""
+    name = function.removesuffix("_")
+    return name in CHECKS or name == "aten::multinomial" or (integers and name in _DIVIDES)
+
+
 def relies_on_contiguity(function: str) -> bool:
     """Whether an operation may read other memory where its operands are not contiguous: internal ones alone."""
     return function.startswith("aten::_") and function not in TAKES_ANY_STRIDES

@@ -65,7 +65,12 @@ class Derivative : public KeepingNode {
   // Save what the backward kernel reads. Outputs must have their node by now, so that saving them makes no cycle.
   void keep(const Arguments& arguments, const torch::jit::Stack& made) {
     kept_.reserve(route().kept_arguments.size() + route().kept_results.size());
-    for (int64_t position : route().kept_arguments) kept_.emplace_back(arguments[position], false);
+    const Positions& checked = route().checked;
+    for (int64_t position : route().kept_arguments) {
+      const at::Tensor& argument = arguments[position];
+      const bool may_change = std::find(checked.begin(), checked.end(), position) != checked.end();
+      kept_.emplace_back(may_change ? argument.variable_data() : argument, false);
+    }
     for (int64_t position : route().kept_results)
       kept_.emplace_back(made[position].toTensor(), position < route().outputs);
   }

@@ -83,6 +83,7 @@ struct Route {
   bool no_tensor_twice;                            // takes only calls in which no tensor is given twice
   bool no_gradients;                               // takes only calls in which no tensor requires a gradient
   Positions kept_arguments, kept_results;          // what is saved: arguments, then results of the forward kernel
+  Positions checked;                               // arguments among them that may be changed in place
   Positions reads;                                 // of these, what the backward kernel reads
   std::vector<std::pair<int64_t, int64_t>> sizes;  // sizes that it gets: (argument, dimension)
   Positions tangents;                              // outputs that have a cotangent
@@ -116,6 +117,7 @@ struct Route {
     read(facts, "no_gradients", no_gradients);
     read(facts, "kept_arguments", kept_arguments);
     read(facts, "kept_results", kept_results);
+    read(facts, "checked", checked);
     read(facts, "reads", reads);
     read(facts, "sizes", sizes);
     read(facts, "tangents", tangents);

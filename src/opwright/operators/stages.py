@@ -22,7 +22,7 @@ from opwright.derivation.joint import Joint, trace_joint
 from opwright.derivation.products import gradients_by_product
 from opwright.derivation.rounding import made_of_rounded, rounded_in_registers
 from opwright.derivation.saving.budget import Budget
-from opwright.derivation.saving.partition import Partition, inputs_behind, partition
+from opwright.derivation.saving.partition import Partition, inputs_behind, inputs_checked, partition
 from opwright.derivation.saving.save_policy import SavePolicy
 from opwright.ir.expressions.integer import Condition
 from opwright.ir.names.fresh import fresh_stem
@@ -55,6 +55,7 @@ from opwright.tracing.outside.ran import is_unknown
 from opwright.tracing.recording.values import Digests
 from opwright.tracing.result_orders import ResultOrders, rehearse
 from opwright.tracing.scalars.guards import NumberGuard
+from opwright.tracing.scalars.numbers import NUMBER
 from opwright.tracing.trace import trace
 
 
@@ -324,15 +325,19 @@ def _saved(joint: Joint, kept: Partition, backward: Program, positions: dict[str
     names = {given.node: given.name for given in joint.graph.inputs}
     behind = {positions[names[node]] for node in inputs_behind(joint)} | {positions[names[n]] for n in kept.inputs}
     behind |= {positions[guard.name] for guard in joint.graph.number_guards}  # which the trace depends on
+    read_again = inputs_checked(joint)
+    behind |= {positions[names[node]] for node in read_again if NUMBER in node.meta}
+    checked = {positions[names[node]] for node in read_again} - behind
     digests, once = Digests(), made_of_rounded(joint.graph, kept.rounded)
     return Saved(
         arguments=tuple(positions[names[node]] for node in kept.inputs),
         intermediates=len(kept.intermediates),
         sizes=tuple(_argument_size(size, positions) for size in backward.sizes),
-        contributing=tuple(sorted(behind)),
+        contributing=tuple(sorted(behind | checked)),
         outputs=tuple(joint.graph.outputs.index(node) for node in kept.outputs),
         # map() would end at a StopIteration; an unrounded value differs from what the same operations give.
         digests=tuple(["" if w or n in once else digests.of(n) for n, w in zip(kept.intermediates, wide, strict=True)]),
+        checked=tuple(sorted(checked)),
     )
 
 

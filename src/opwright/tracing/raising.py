@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
-from opwright.ir.call_traits import may_raise
+from opwright.ir.call_traits import may_raise, refuses_zeros
 from opwright.tracing.decompositions.demands import is_asked
 from opwright.tracing.graph import ancestors
 
@@ -27,15 +27,20 @@ def raising(nodes: Iterable[Node], outputs: Sequence[Node]) -> tuple[Node, ...]:
     operations check more when they run.
     """
     read = set(ancestors(outputs))
-    return tuple(node for node in nodes if _depends_on_values(node) or (node not in read and _checks_more(node)))
+    return tuple(node for node in nodes if _is_one(may_raise, node) or (node not in read and _checks_more(node)))
 
 
-def _depends_on_values(node: Node) -> bool:
+def refusing_zeros(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """Those that may refuse zeros in place of what they took, such as a check."""
+    return tuple(node for node in nodes if _is_one(refuses_zeros, node))
+
+
+def _is_one(kind: Callable[..., bool], node: Node) -> bool:
     if not isinstance(node.target, OpOverload):
         return False
     value = node.meta["val"]
     integers = isinstance(value, torch.Tensor) and not (value.is_floating_point() or value.is_complex())
-    return may_raise(node.target._schema.name, integers=integers)
+    return kind(node.target._schema.name, integers=integers)
 
 
 def _checks_more(node: Node) -> bool:

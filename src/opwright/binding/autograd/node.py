@@ -37,6 +37,8 @@ class OperatorFunction(Function):
         ctx.set_materialize_grads(False)
         if plan.is_like_eager:
             arguments = _that_may_change(ctx, plan.saved, arguments)
+        if plan.saved.checked:
+            arguments = tuple([each.data if p in plan.saved.checked else each for p, each in enumerate(arguments)])
         if variant.keeps_all_arguments:
             ctx.save_for_backward(*arguments, *[made[position] for position in variant.kept_results])
         else:
@@ -120,7 +122,7 @@ def none_flows(cotangents: Sequence[torch.Tensor | None]) -> bool:
 
 def _that_may_change(ctx: Any, saved: Saved, arguments: Sequence[Any]) -> tuple[Any, ...]:
     """The arguments, those that the kernel does not read without their versions, which only a second pass looks at."""
-    unread = {position for position in saved.contributing if position not in saved.arguments}
+    unread = set(saved.contributing).difference(saved.arguments, saved.checked)
     ctx.unread = {position: (arguments[position], arguments[position]._version) for position in unread}
     return tuple(each.data if position in unread else each for position, each in enumerate(arguments))
 

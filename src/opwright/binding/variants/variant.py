@@ -53,8 +53,10 @@ class Saved:
         intermediates: How many values the forward kernel returns after its outputs.
         outputs: Positions of outputs that the backward kernel reads, between the arguments and the intermediates.
         sizes: Sizes that the backward kernel takes as numbers: (argument, dimension).
-        contributing: Positions of tensor arguments whose values the gradients depend on.
+        contributing: Positions of tensor arguments whose values the gradients depend on, and of `checked`.
         digests: The digest of each intermediate; empty if its operation is not repeatable.
+        checked: Those of `contributing` that a gradient depends on only where it is differentiated again: the function
+            runs once more then, and checks them. They may be changed in place before.
     """
 
     arguments: tuple[int, ...]
@@ -63,6 +65,7 @@ class Saved:
     contributing: tuple[int, ...]
     outputs: tuple[int, ...] = ()
     digests: tuple[str, ...] = ()
+    checked: tuple[int, ...] = ()
 
     @property
     def known(self) -> tuple[str, ...]:

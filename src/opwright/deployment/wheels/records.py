@@ -39,6 +39,7 @@ def _variant_record(variant: PlannedVariant) -> dict[str, Any]:
         "gradients": plan.gradients,
         "arguments": saved.arguments,
         "contributing": [position for position in saved.contributing if position not in plan.numbers],
+        "checked": saved.checked,
         "kept": (*saved.outputs, *intermediates),
         "sizes": saved.sizes,
         "is_random": plan.is_random,

@@ -26,6 +26,7 @@ from opwright.derivation.saving.costs import count, is_cheap, is_copy, is_rounde
 from opwright.derivation.saving.minimum_cut import minimum_cut
 from opwright.derivation.saving.save_policy import SavePolicy
 from opwright.tracing.graph import ancestors, value_of
+from opwright.tracing.raising import refusing_zeros
 from opwright.tracing.recording.values import STANDS_FOR
 
 _LITTLE = 8  # times smaller than an argument
@@ -113,6 +114,12 @@ def inputs_behind(joint: Joint) -> set[Node]:
         behind |= found
         pending = [node.meta[STANDS_FOR] for node in found if STANDS_FOR in node.meta]
     return arguments & behind
+
+
+def inputs_checked(joint: Joint) -> set[Node]:
+    """The arguments that the function refuses if they are zeros."""
+    arguments = {given.node for given in joint.graph.inputs}.difference(filter(None, joint.tangents))
+    return arguments.intersection(ancestors(refusing_zeros(joint.graph.fx.nodes)))
 
 
 def _reached_from(joint: Joint, tangents: set[Node]) -> set[Node]:

@@ -25,10 +25,20 @@ Tensor = torch.Tensor
 
 
 class Composed(TorchFunctionMode):
-    """While active, calls the compositions of this module instead of torch's own functions."""
+    """While active, calls the compositions of this module instead of torch's own functions.
+
+    Args:
+        levels: How many levels of `torch.func` a derivation opens within. Those beyond them are of the reference.
+    """
+
+    def __init__(self, levels: int = 0) -> None:
+        super().__init__()
+        self._levels = functorch.depth() + levels
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the composition, if there is one."""
+        if func in _DROPS:
+            return _dropout(*args, **(kwargs or {}), by_rows=functorch.depth() > self._levels)
         return _COMPOSED.get(func, func)(*args, **(kwargs or {}))
 
 
@@ -172,11 +182,24 @@ def _by_statistics(
     return norms.affine(normalized, weight, bias, [-1] + [1] * (input.dim() - 2)).to(input.dtype)
 
 
-def _dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Under a transform, torch's own asks a wrapped tensor for the number of its elements, which it does not know."""
+def _dropout(
+    input: Tensor,
+    p: float = 0.5,
+    train: bool | None = None,
+    inplace: bool = False,
+    *,
+    training: bool = True,
+    by_rows: bool,
+) -> Tensor:
+    """Under a transform, torch's own asks a wrapped tensor for the number of its elements, which it does not know.
+
+    It draws row by row there, and else along memory.
+    """
+    training = training if train is None else train  # torch.dropout has another name for it
     if inplace or not training or not 0 < p < 1:
         return functional.dropout(input, p, training, inplace)
-    return input * torch.empty_like(input).bernoulli_(1 - p).div_(1 - p)
+    order = torch.contiguous_format if by_rows else torch.preserve_format
+    return input * torch.empty_like(input, memory_format=order).bernoulli_(1 - p).div_(1 - p)
 
 
 @contextmanager
@@ -233,8 +256,6 @@ def _in_torchs_order(norm: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 _COMPOSED: Mapping[Callable[..., Any], Callable[..., Tensor]] = {
-    functional.dropout: _dropout,
-    torch.dropout: lambda input, p, train: _dropout(input, p, train),
     functional.layer_norm: _layer_norm,
     torch.layer_norm: _layer_norm,
     functional.group_norm: _group_norm,
@@ -244,6 +265,7 @@ _COMPOSED: Mapping[Callable[..., Any], Callable[..., Tensor]] = {
     functional.instance_norm: _instance_norm,
     torch.instance_norm: _in_torchs_order(_instance_norm),
 }
+_DROPS = frozenset({functional.dropout, torch.dropout})
 # It counts places behind the last class. Where gradients are recorded, this is before our own decompositions are asked.
 _DECOMPOSED_WRONGLY = frozenset({functional.multilabel_margin_loss, torch._C._nn.multilabel_margin_loss})
 _QUANTILES = frozenset({torch.quantile, torch.nanquantile, torch.Tensor.quantile, torch.Tensor.nanquantile})

@@ -29,6 +29,7 @@ NOTHING = {
     "gradients": (0,),
     "arguments": (0,),
     "contributing": (0,),
+    "checked": (),
     "kept": (),
     "sizes": (),
     "is_random": False,

@@ -45,6 +45,7 @@ CASES = {
     "gathered": ("gathered", lambda: (randn(8, 5), torch.tensor([7, 0, 7])), {}, "cpp"),
     "gathered, out of range": ("gathered", lambda: (randn(8, 5), torch.tensor([7, 8, 7])), {}, "cpp"),
     "labelled": ("labelled", lambda: (randn(8, 5), torch.tensor([4, 0, 4])), {}, "cpp"),
+    "checked": ("checked", lambda: (randn(8, 5), randn(5).abs() + 0.5), {}, "cpp"),
     "largest": ("largest", lambda: (randn(8, 5),), {}, "cpp"),
     "bounded": ("bounded", lambda: (randn(8, 5), True, "tanh"), {}, "cpp"),
     "bounded, otherwise": ("bounded", lambda: (randn(8, 5), False, "tanh"), {}, "cpp"),

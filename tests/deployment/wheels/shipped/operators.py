@@ -52,6 +52,17 @@ def labelled(x: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
     return F.nll_loss(x[: classes.shape[0]], classes, reduction="none")
 
 
+def scales(device, dtype):
+    yield opwright.Sample((torch.randn(4, 6, dtype=dtype), torch.rand(6, dtype=dtype) + 0.5))
+
+
+@opwright.operator(samples=scales)
+def checked(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    if not (scale > 0).all():
+        raise ValueError("a scale is not positive")
+    return torch.sin(x) + scale
+
+
 @opwright.operator(samples=opwright.shapes("B S", B=4, S=6))
 def largest(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.max(x * x, dim=-1)[0], torch.argmax(x * x, dim=-1)

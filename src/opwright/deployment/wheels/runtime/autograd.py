@@ -61,7 +61,8 @@ class KernelNode(Function):
         ctx.operator, ctx.variant, ctx.draw = operator, variant, draw
         ctx.set_materialize_grads(False)
         ctx.described = [_describe(argument) for argument in arguments]
-        ctx.save_for_backward(*[arguments[p] for p in variant.contributing], *[made[p] for p in variant.kept])
+        saved = [arguments[p].data if p in variant.checked else arguments[p] for p in variant.contributing]
+        ctx.save_for_backward(*saved, *[made[p] for p in variant.kept])
         flowing = variant.flowing(ctx.needs_input_grad[-len(arguments) :])
         ctx.mark_non_differentiable(*[made[p] for p in range(variant.outputs) if p not in flowing])
         return made[0] if variant.outputs == 1 else made[: variant.outputs]

@@ -37,6 +37,7 @@ class Variant:
         gradients: For each result of `backward`, the position of its argument.
         arguments: Positions of the arguments that `backward` reads.
         contributing: Positions of the tensors that the gradients depend on.
+        checked: Those of `contributing` that only the function itself reads, which may be changed in place before.
         kept: Positions, in what `forward` gives, of what `backward` reads besides.
         sizes: Sizes that `backward` is given as numbers: (argument, dimension).
         is_random: Whether it draws random numbers.
@@ -60,6 +61,7 @@ class Variant:
     gradients: tuple[int, ...]
     arguments: tuple[int, ...]
     contributing: tuple[int, ...]
+    checked: tuple[int, ...]
     kept: tuple[int, ...]
     sizes: tuple[tuple[int, int], ...]
     is_random: bool
