@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 import opwright
 from opwright.errors import NoKernel, RungMissing
@@ -167,8 +168,52 @@ def test_a_number_that_an_int_does_not_hold_is_refused() -> None:
     operator = opwright.Operator(_times, name="tests::times")
     operator.implement("cpp", source="void forward(const float* x, float* z, int c) { z[0] = c * x[0]; }")
     assert operator.on("cpp")(torch.ones(1), 3).item() == 3
-    with pytest.raises(NoKernel, match="takes 'c' in 32 bits, but it is 2147483648"):
+    with pytest.raises(NoKernel, match="declares 'c' with a type that cannot hold 2147483648"):
         operator.on("cpp")(torch.ones(1), 2**31)
+
+
+HELD = {
+    "int64_t": ([-(2**63), 2**63 - 1, True], [2**63, 0.5]),
+    "uint8_t": ([0, 255], [256, -1, 1.0]),
+    "double": ([0.1, 1e300, 2**53, float("inf")], [2**53 + 1]),
+    "float": ([0.5, 2**24, float("inf"), float("nan")], [0.1, 1e300, 2**24 + 1]),  # beside tensors of doubles
+}
+
+
+def _plus(x: torch.Tensor, c: float) -> torch.Tensor:
+    return x + c
+
+
+@pytest.mark.parametrize("kind", HELD)
+def test_numbers_are_those_that_their_type_holds(kind: str) -> None:
+    operator = opwright.Operator(_plus, name=f"tests::plus_{kind}")
+    operator.implement("cpp", source=f"void forward(const double* x, double* z, {kind} c) {{ z[0] = x[0] + c; }}")
+    taken, refused = HELD[kind]
+    x = torch.zeros(1, dtype=torch.double)
+    for number in taken:
+        assert torch.equal(operator.on("cpp")(x, number).nan_to_num(7), _plus(x, number).nan_to_num(7))
+    for number in refused:
+        with pytest.raises(NoKernel, match="cannot hold"):
+            operator.on("cpp")(x, number)
+
+
+def test_a_float_beside_floats_is_rounded_as_they_are() -> None:
+    operator = opwright.Operator(_plus, name="tests::plus_in_single_precision")
+    operator.implement("cpp", source="void forward(const float* x, float* z, float c) { z[0] = x[0] + c; }")
+    assert torch.equal(operator.on("cpp")(torch.zeros(1), 0.1), torch.tensor([0.1]))
+    for refused in (1e300, torch.tensor(2.0)):
+        with pytest.raises(NoKernel, match="cannot hold"):
+            operator.on("cpp")(torch.zeros(1), refused)
+
+
+def test_a_derived_backward_under_a_checkpoint() -> None:
+    """What a node has saved can be asked for once there."""
+    operator = made("in_a_checkpoint")
+    operator.implement("cpp", source=RIGHT)
+    x, y = torch.randn(3, 4, requires_grad=True), torch.randn(3, 4, requires_grad=True)
+    of_x, of_y = torch.autograd.grad(checkpoint(operator, x, y, use_reentrant=False).sum(), (x, y))
+    assert torch.equal(of_x, torch.full((3, 4), 3.0))
+    assert torch.equal(of_y, torch.full((3, 4), -1.0))
 
 
 def test_a_written_backward_operator_serves_second_order() -> None:

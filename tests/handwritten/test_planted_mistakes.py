@@ -194,6 +194,9 @@ def test_guard_zones_leave_a_right_kernel_alone(tmp_path: Path) -> None:
     z = operator(x, x.detach())
     assert torch.equal(z, 3 * x - x)
     assert torch.equal(torch.autograd.grad(z.sum(), x)[0], torch.full((3, 4), 3.0))
+    changed = operator(x, x.detach())
+    changed *= 2  # a result, and not a view of the memory around it
+    assert torch.equal(torch.autograd.grad(changed.sum(), x)[0], torch.full((3, 4), 6.0))
 
 
 REFUSALS: dict[str, tuple[Callable[[Any], Any], str]] = {

@@ -51,9 +51,10 @@ class _Node(Function):
         wanted = tuple([position - 1 for position, is_needed in enumerate(needed) if is_needed])
         if not wanted or none_flows(cotangents):
             return (None,) * len(needed)
-        given = ctx.passes.backward(Recorded(*kept(ctx), described(ctx), ctx.state, cotangents, wanted))
+        saved = ctx.saved_tensors  # which can be asked for once under checkpointing
+        given = ctx.passes.backward(Recorded(*kept(ctx, saved), described(ctx), ctx.state, cotangents, wanted))
         missing = tuple([position for position in wanted if position not in given])
-        found = list(gradients(ctx, cotangents, wanted=missing) if missing else (None,) * len(needed))
+        found = list(gradients(ctx, cotangents, wanted=missing, saved=saved) if missing else (None,) * len(needed))
         for position in wanted:
             if position in given:
                 found[1 + position] = given[position]

@@ -13,8 +13,9 @@ import opwright
 from opwright.binding.variants.states import Outside, State
 from opwright.tracing.outside.guard import Fetch, count, first_failing
 from opwright.tracing.outside.plain import are_same
-from opwright.tracing.outside.reach import reads_of
+from opwright.tracing.outside.reach import _walked, reads_of
 from opwright.tracing.outside.unasked import ABSENT
+from opwright.tracing.outside.walk import Walk
 from tests.outside_program import READS, VALUES, undone
 
 PREAMBLE = (
@@ -32,6 +33,24 @@ def made(text, **names):
 
 def identity(function):
     return State(function, reads_of(function)).identity
+
+
+def test_walks_that_take_turns_come_to_an_end():
+    """One that looks at every name may meet nothing that reads names at run time, and one that does not may."""
+
+    class Turning(Walk):
+        def describe(self, value, way):
+            self.met_dynamic = not self.every_name
+            return self.same(value, way)
+
+    def make(names, every_name, asked):
+        walks.append(every_name)
+        assert len(walks) < 10
+        return Turning(names, every_name, asked, frozenset(), frozenset(), None)
+
+    walks = []
+    _walked(made("def f(x): return x"), make)
+    assert walks == [False, True]
 
 
 @pytest.mark.parametrize("kind", READS)

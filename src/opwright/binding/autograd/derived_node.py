@@ -126,9 +126,8 @@ def gradients(
     return tuple(found)
 
 
-def kept(ctx: Any) -> tuple[Sequence[Any], Sequence[torch.Tensor]]:
-    """The arguments of a node, and what else it saved."""
-    saved: tuple[torch.Tensor, ...] = ctx.saved_tensors
+def kept(ctx: Any, saved: Sequence[torch.Tensor]) -> tuple[Sequence[Any], Sequence[torch.Tensor]]:
+    """The arguments of a node, and what else it saved, from all tensors that it saved."""
     return _arguments(ctx.kept, saved), saved[len(saved) - ctx.kept.more :]
 
 

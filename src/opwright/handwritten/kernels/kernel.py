@@ -104,7 +104,8 @@ class HandwrittenKernel:
         dtypes = {name: dtype for name, dtype in zip(self._pointers, key, strict=True) if dtype is not None}
         instance = choose_instance(self.contract, dtypes)
         kinds = kinds_of(self.contract, instance)
-        readers = [reader(self.contract, *each) for each in zip(self.contract.roles, kinds, strict=True)]
+        exact = not {torch.float64, torch.int64, torch.int32}.isdisjoint(dtypes.values())
+        readers = [reader(self.contract, *each, exact=exact) for each in zip(self.contract.roles, kinds, strict=True)]
         return self._load(instance, kinds), readers
 
 

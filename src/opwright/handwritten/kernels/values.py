@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -53,19 +54,20 @@ def kinds_of(contract: Contract, instance: Instance) -> list[Any]:
     return kinds
 
 
-def reader(contract: Contract, role: Role, kind: Any) -> Reader:
+def reader(contract: Contract, role: Role, kind: Any, *, exact: bool) -> Reader:
     """The function that reads a parameter's value from a call.
 
     Args:
         contract: The kernel, for errors.
         role: The role of the parameter.
         kind: Its type.
+        exact: Whether the kernel computes with numbers that a `float` does not hold.
     """
     match role:
         case Elements(name):
             return lambda tensors, constants, count: None if (t := tensors[name]) is None else t.data_ptr()
         case Constant(name):
-            return lambda tensors, constants, count: _fitting(contract, constants[name], kind, name)
+            return lambda tensors, constants, count: _number(contract, constants.get(name), kind, name, exact=exact)
         case Measure("", _):
             return lambda tensors, constants, count: _fitting(contract, count, kind, "n")
         case Measure(name, "numel"):
@@ -90,21 +92,47 @@ def _measured(contract: Contract, tensor: torch.Tensor | None, what: str, dimens
     return tensor.size(dimension) if what == "size" else tensor.stride(dimension)
 
 
-def _fitting(contract: Contract, value: Any, kind: Any, name: str) -> Any:
-    """The number, if the type of the parameter can hold it: an `int` holds neither 2³¹ nor 0.5.
+def _number(contract: Contract, value: Any, kind: Any, name: str, *, exact: bool) -> Any:
+    """A number that was given, if the type of the parameter can hold it: an `int` holds neither 2³¹ nor 0.5.
+
+    A `float` holds 0.1 as exactly as the tensors of a call in single precision hold anything.
+
+    Raises:
+        NoKernel: If it does not, or the value is no number.
+    """
+    is_float = kind in _FLOATS and isinstance(value, float)
+    if isinstance(value, int):
+        fits = _as(kind, value) == value
+    elif is_float and kind is ctypes.c_float:
+        held = kind(value).value
+        fits = held == value or value != value or not (exact or math.isinf(held))
+    else:
+        fits = is_float
+    if not fits:
+        given = repr(value) if isinstance(value, (int, float)) else f"a {type(value).__name__}"
+        raise NoKernel(
+            f"{contract.function} declares '{name}' with a type that cannot hold {given}",
+            place=contract.place,
+            hint="declare it double, or int64_t; what these cannot hold is left to your function",
+        )
+    return value
+
+
+def _as(kind: Any, value: int) -> Any:
+    """What a type makes of an integer; None if nothing."""
+    try:
+        return kind(value).value
+    except OverflowError:
+        return None
+
+
+def _fitting(contract: Contract, value: int, kind: Any, name: str) -> Any:
+    """A size, a stride or a count, if the type of the parameter can hold it.
 
     Raises:
         NoKernel: If it does not.
     """
-    if kind is ctypes.c_int64 and type(value) is int:
-        return value
-    if not isinstance(value, int) and not (kind in _FLOATS and isinstance(value, float)):
-        raise NoKernel(
-            f"{contract.function} declares '{name}' with a type that cannot hold {value!r}",
-            place=contract.place,
-            hint="declare it double",
-        )
-    if kind not in _FLOATS and kind(value).value != value:
+    if kind is not ctypes.c_int64 and kind not in _FLOATS and kind(value).value != value:
         raise NoKernel(
             f"{contract.function} takes '{name}' in {8 * ctypes.sizeof(kind)} bits, but it is {value}",
             place=contract.place,

@@ -26,8 +26,8 @@ class Zones:
         count = math.prod(sizes)
         whole = torch.full((ZONE_BYTES + count * dtype.itemsize + ZONE_BYTES,), _MARK, dtype=torch.uint8, device=device)
         self._whole.append((whole, count * dtype.itemsize))
-        inside = whole[ZONE_BYTES : ZONE_BYTES + count * dtype.itemsize].view(dtype)
-        return inside.as_strided(sizes, strides)
+        inside = torch.empty(0, dtype=dtype, device=device)  # a view of `whole` could not be changed in place later
+        return inside.set_(whole.untyped_storage(), ZONE_BYTES // dtype.itemsize, sizes, strides)
 
     def check(self, results: Iterable[str], function: str, place: Place) -> None:
         """Check the zones.

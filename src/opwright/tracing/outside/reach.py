@@ -64,6 +64,7 @@ _HOOKS = frozenset(
 
 
 _MOST_WITH_MODULES = 8 * MOST_VALUES
+_MOST_A_MODULE = 64  # in models of transformers it is some 35
 
 
 def reads_of(function: Any, frozen: frozenset[str] = frozenset()) -> Reads:
@@ -102,6 +103,7 @@ def reads_of_module(
 
     def make(names: frozenset[str], is_dynamic: bool, asked: frozenset[str]) -> Walk:
         most = MOST_VALUES * (1 + len(inner))
+        most = min(most, _MOST_WITH_MODULES + _MOST_A_MODULE * len(inner))
         return Walk(names, is_dynamic, asked, frozenset(), own, _rule_for, Layers(only=only), most, ran)
 
     reads = _walked(module, make)
@@ -121,11 +123,12 @@ def _walked(root: Any, make: Callable[[frozenset[str], bool, frozenset[str]], Wa
     while True:
         walk = make(names, is_dynamic, asked)
         guard = with_tensor_methods(walk, walk.describe(root, way), way)
-        if walk.met_names <= names and walk.met_asked <= asked and walk.met_dynamic == is_dynamic:
+        if walk.met_names <= names and walk.met_asked <= asked and walk.met_dynamic <= is_dynamic:
             searched = walk.ran, walk.searched(), names
             more = tuple(walk.unordered), walk.noted(), walk.may_ask_for_identity()
             return Reads(guard, walk.every_hazard(), walk.layers, *searched, *more)
-        names, asked, is_dynamic = names | walk.met_names, asked | walk.met_asked, walk.met_dynamic
+        names, asked = names | walk.met_names, asked | walk.met_asked
+        is_dynamic |= walk.met_dynamic  # which another walk may not meet: without this, they could take turns
 
 
 def _code_of(function: Any) -> types.CodeType:

@@ -196,11 +196,19 @@ def sentinel(walk: Walk, value: object, way: Way) -> Guard:
 
 def tensor(walk: Walk, value: torch.Tensor, way: Way) -> Guard:
     """A function that uses the values of an outside tensor has no kernels; it may read its shape."""
+    if walk.layers is not None and _has_nothing(value):
+        about = walk.describe(_about_tensor(value), way.to(Fetch.VIA, _about_tensor, f"shape of {way.label}"))
+        return walk.guard(way, Check.TYPE, type(value), "empty", (about, *_attributes(walk, value, way)))
     if walk.layers is not None:
         return tensor_of_module(walk, walk.layers, value, way, _of_tensor(walk, value, way))
     inside = way.to(Fetch.VIA, _about_tensor, f"shape of {way.label}")
     shape = walk.guard(inside, Check.PLAIN, _about_tensor(value), None)
     return walk.guard(way, Check.IDENTITY, value, None, (shape, *_attributes(walk, value, way)))
+
+
+def _has_nothing(value: torch.Tensor) -> bool:
+    """Whether a tensor tells a function its shape alone: as an argument it would keep all calls from kernels."""
+    return type(value) in (torch.Tensor, torch.nn.Parameter) and not value.requires_grad and value.numel() == 0
 
 
 def _of_tensor(walk: Walk, value: torch.Tensor, way: Way) -> tuple[Guard, ...]:
