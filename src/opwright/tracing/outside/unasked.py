@@ -93,6 +93,11 @@ def slots_of_class(cls: type) -> list[str]:
     return [name for name, member in held.items() if isinstance(member, types.MemberDescriptorType)]
 
 
+def names_of_class(cls: type) -> set[str]:
+    """The attributes that instances find in a class and its bases."""
+    return {name for base in cls.__mro__ for name in attribute(base, "__dict__")}
+
+
 def keys_of(value: Any) -> tuple[Any, ...]:
     """The keys of a dict in their order, also of a subclass; what another object gives one after the other."""
     if is_a(value, collections.OrderedDict):

@@ -8,10 +8,11 @@ will be looked up on. So the walk is repeated until it finds no new names.
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from opwright.errors import Place
@@ -49,11 +50,11 @@ class Way:
 
     def to(self, fetch: Fetch, key: Any, label: str) -> Way:
         """The way to a member of the value, read by the same lines."""
-        return replace(self, fetch=fetch, key=key, label=label)
+        return Way(fetch, key, label, self.code, self.lines, self.attribute)
 
     def member(self, fetch: Fetch, key: Any) -> Way:
         """The way to an attribute."""
-        return replace(self.to(fetch, key, f"{self.short}.{key}".removeprefix(".")), attribute=key)
+        return Way(fetch, key, f"{self.short}.{key}".removeprefix("."), self.code, self.lines, key)
 
     @property
     def short(self) -> str:
@@ -63,7 +64,12 @@ class Way:
     @property
     def place(self) -> Place:
         """The first of the lines."""
-        return Place(self.code.co_filename, min(self.lines, default=self.code.co_firstlineno))
+        return _first_of(self.code.co_filename, self.lines, self.code.co_firstlineno)
+
+
+@functools.lru_cache(maxsize=4096)  # what the same lines read has one place
+def _first_of(file: str, lines: Lines, otherwise: int) -> Place:
+    return Place(file, min(lines, default=otherwise))
 
 
 @dataclass(slots=True)

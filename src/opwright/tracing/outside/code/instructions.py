@@ -206,6 +206,7 @@ def _names_a_constant(following: Sequence[dis.Instruction]) -> bool:
     return False
 
 
+@functools.lru_cache(maxsize=4096)
 def used_constants(code: types.CodeType) -> frozenset[object]:
     """The constant sets of code that are used for more than `in`."""
     steps = [step for step in dis.get_instructions(code) if step.opname not in _NOTHING]

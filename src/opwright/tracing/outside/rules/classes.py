@@ -59,7 +59,7 @@ def module(walk: Walk, value: Any, way: Way) -> Guard:
     follow = _of_library if is_library else _of_user
     inner = [guard for name in sorted(walk.names & members.keys()) for guard in follow(walk, value, name, way)]
     if is_installed(module_of(type(value))):
-        inner += _settings(walk, value, way) if type(value) is not types.ModuleType else ()
+        inner += () if _is_without_settings(value) else _settings(walk, value, way)
     else:
         inner.append(class_of(walk, type(value), way.to(Fetch.VIA, type, f"class of {way.label}")))
     if "__getattr__" in members and not is_library:  # called for missing attributes
@@ -109,6 +109,11 @@ def _of_library(walk: Walk, value: Any, name: str, way: Way) -> Iterator[Guard]:
 def _is_state(module: types.ModuleType, found: Any) -> bool:
     """Whether it is a variable of a Python module that programs write to, such as `sys.argv`."""
     return module.__name__ in sys.stdlib_module_names and isinstance(found, (list, dict, MutableMapping))
+
+
+def _is_without_settings(module: types.ModuleType) -> bool:
+    """Whether a module is a plain one, or torch's operations by name, which takes long to say what it has not."""
+    return type(module) is types.ModuleType or type(module).__module__ == "torch._ops"
 
 
 def _settings(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:

@@ -6,7 +6,6 @@ slots: a call reads them there. A tensor, or a module, that is met at several pl
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,7 +17,7 @@ from opwright.tracing.outside.guard import Check, Fetch, Guard
 from opwright.tracing.outside.purity import is_installed, module_of
 from opwright.tracing.outside.rules.classes import class_of
 from opwright.tracing.outside.rules.containers import only_asked
-from opwright.tracing.outside.unasked import ABSENT
+from opwright.tracing.outside.unasked import names_of_class
 from opwright.tracing.outside.walk import Layers, Walk, Way
 
 _OF_TORCH = frozenset(vars(torch.nn.Module())) - {"training"}
@@ -75,7 +74,7 @@ def _calling(walk: Walk, way: Way) -> Iterator[Guard]:
 def _hiding(walk: Walk, value: Any, way: Way) -> list[Guard]:
     """The absence of attributes that would hide members of the class."""
     cls, held = type(value), vars(value)
-    of_class = {name for name in {*_CALLED, *walk.names} if inspect.getattr_static(cls, name, ABSENT) is not ABSENT}
+    of_class = names_of_class(cls).intersection({*_CALLED, *walk.names})
     return [walk.nothing(way.member(Fetch.ITEM, name)) for name in sorted((walk.asked | of_class) - held.keys())]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import inspect
 import logging
 import pathlib
 import threading
@@ -21,7 +20,7 @@ from opwright.tracing.outside.purity import is_installed, is_third_party, module
 from opwright.tracing.outside.rules.classes import class_of
 from opwright.tracing.outside.rules.contents import HOLDERS, contents, is_known
 from opwright.tracing.outside.rules.layers import tensor_of_module
-from opwright.tracing.outside.unasked import ABSENT, is_a, length_of, slots_of_class
+from opwright.tracing.outside.unasked import ABSENT, is_a, length_of, names_of_class, slots_of_class
 from opwright.tracing.outside.walk import Follow, Walk, Way
 
 MOST_ELEMENTS = 64
@@ -80,7 +79,7 @@ def _attributes(walk: Walk, value: Any, way: Way) -> Iterator[Guard]:
         found, inside = _stored(value, name), way.member(Fetch.ATTRIBUTE, name)
         yield walk.nothing(inside) if found is ABSENT else walk.describe(found, inside)
     if isinstance(held, dict):
-        of_class = {name for name in walk.names if inspect.getattr_static(cls, name, ABSENT) is not ABSENT}
+        of_class = names_of_class(cls).intersection(walk.names)
         inside = way.to(Fetch.ATTRIBUTE, "__dict__", way.label)
         counting = sorted(held) if is_read_elsewhere else walk.counting(held)
         yield walk.guard(inside, Check.TYPE, dict, "attributes", _held(walk, held, counting, of_class, way))
