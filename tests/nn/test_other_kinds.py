@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 import pytest
@@ -96,3 +97,20 @@ def test_a_graph_inside_has_kernels_until_it_is_another_one() -> None:
     module.inner.recompile()
     torch.testing.assert_close(module(X), (X.cos() * 2 + X).exp())
     torch.testing.assert_close((served(X), operator(X)), (module(X), called(X)))
+
+
+class Scaled(nn.Module):
+    def forward(self, x: Tensor, scale: float = 2.0, *, mask: Tensor | None = None) -> Tensor:
+        """Scale what is not masked."""
+        return x * scale if mask is None else x * scale * mask
+
+
+def test_a_forward_tells_what_it_takes() -> None:
+    """Trainers choose columns by it, and exporters name inputs."""
+    module, served = Scaled(), opwright.module(Scaled())
+    assert inspect.signature(served.forward) == inspect.signature(module.forward)
+    assert served.forward.__doc__ == Scaled.forward.__doc__
+    rows = torch.export.Dim("rows")
+    exported = torch.export.export(served, (X,), dynamic_shapes={"x": {0: rows}})
+    assert next(each.name for each in exported.graph.nodes if each.op == "placeholder") == "x"
+    torch.testing.assert_close(exported.module()(X[:3]), X[:3] * 2)

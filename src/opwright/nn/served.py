@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import inspect
+import types
 import weakref
 from collections.abc import Callable, Hashable
 from dataclasses import replace
@@ -204,7 +206,22 @@ def _class_for(written: Any, cut: Cut, asked: str) -> Any:
     namespace = {"_written_as": written, "_cut": cut, "__module__": written.__module__, "__doc__": written.__doc__}
     if not hasattr(written, "explain"):
         namespace["explain"] = _explain
+    namespace["forward"] = _with_signature_of(written.forward)
     return type(written.__name__, (ServedModule, written), namespace)
+
+
+def _with_signature_of(written: Any) -> Any:
+    """The forward of served modules, which says that it takes what a class's own does.
+
+    Exporters name inputs by this, and trainers choose the columns of a table.
+    """
+    plain = ServedModule.forward
+    forward = types.FunctionType(plain.__code__, plain.__globals__, plain.__name__, None, plain.__closure__)
+    forward.__doc__ = written.__doc__ or plain.__doc__
+    forward.__annotations__ = getattr(written, "__annotations__", {})
+    with contextlib.suppress(ValueError, TypeError):  # what is written in C may not tell
+        forward.__signature__ = inspect.signature(written)  # type: ignore[attr-defined]
+    return forward
 
 
 def _explain(served: ServedModule) -> str:

@@ -34,7 +34,7 @@ def ASGD(param: Tensor, grad: Tensor, eta: Tensor, mu: Tensor, ax: Tensor, step:
     """Averaged stochastic gradient descent, as torch.optim.ASGD; the average is the state "ax"."""
     if weight_decay != 0:
         grad = grad + weight_decay * param
-    param = param - lambd * (eta * param) - eta * grad
+    param = param * (1 - lambd * eta.double()) - eta * grad
     ax = torch.where(mu == 1, param, ax + (param - ax) * mu)
     eta = torch.full((), lr / (1 + lambd * lr * step) ** alpha).to(eta.dtype)  # torch.optim rounds to the default dtype
     mu = torch.full((), 1 / max(1, step - t0)).to(mu.dtype)
