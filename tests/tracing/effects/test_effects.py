@@ -404,7 +404,8 @@ def test_a_trace_does_not_tell_of_which_class_a_tensor_is(function: Callable[...
 
 
 def asks_what_all_have(x: Tensor) -> Tensor:
-    return x * getattr(x, "shape", 1.0)[0] if hasattr(x, "sin") else x
+    named = hasattr(x.dtype, "type") or hasattr(x.device, "type")  # as jaxtyping asks
+    return x * getattr(x, "shape", 1.0)[0] if hasattr(x, "sin") and named else x
 
 
 def test_the_place_is_the_line() -> None:

@@ -24,6 +24,7 @@ _NEAR = 16  # instructions after a name in which its arguments are loaded
 _FROM_OUTSIDE = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _ASKING = (("getattr",), ("hasattr",), ("type",))
+_SAME_IN_TRACES = ("dtype", "device", "layout")  # of a tensor, and themselves no tensors
 _OF_VALUES = (("id",), ("hash",), ("type",))
 _CONTAINERS = (list, dict, set, bytearray, collections.deque, collections.OrderedDict, collections.defaultdict)
 _CONSTANT_TWINS = (tuple, types.MappingProxyType, frozenset, bytes)
@@ -122,12 +123,14 @@ def _named(step: dis.Instruction, before: Name | None, code: types.CodeType) -> 
 
 
 def _asked(following: Sequence[dis.Instruction]) -> tuple[str, str | None] | None:
-    """The first two arguments of a call, if the first is a variable."""
+    """The first two arguments of a call, if the first is a variable, or computed from one."""
     first, second, *_ = (*(step for step in following[:4] if step.opname not in ("CACHE", "PUSH_NULL")), None, None)
     if first is None or not first.opname.startswith(_ROOTS):
         return None
     if not isinstance(first.argval, str):  # both are loaded at once, and the second is computed
         return first.argval[0], None
+    if second is not None and second.opname in _ATTRIBUTES and second.argval in _SAME_IN_TRACES:
+        return None
     is_known = second is not None and second.opname == "LOAD_CONST" and isinstance(second.argval, str)
     return first.argval, second.argval if second is not None and is_known else None
 
