@@ -17,6 +17,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from opwright.errors import NoKernel, OpwrightError, Place, UndeclaredMutation, UntraceableReference
 from opwright.tracing.decompositions.composed import ComposedUnderTransforms
 from opwright.tracing.effects.gradient_mode import SwitchesOn
+from opwright.tracing.effects.owners import UNWATCHED
 from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph, GraphInput
 from opwright.tracing.interface.aliases import MAY_COPY, refuse_views
@@ -247,10 +248,14 @@ class Session:
 
 
 def place_in(reference: Callable[..., Any], error: BaseException) -> Place:
-    """The deepest line of the reference's own file that an error passed through."""
-    home = place_of(reference)
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == home.file]
-    return Place(home.file, (lines[-1] if lines else None) or home.line)
+    """The deepest line of code that is not torch's or ours that an error passed through: a library's, if it called."""
+    passed = traceback.extract_tb(error.__traceback__)
+    found = [Place(each.filename, each.lineno) for each in passed if each.lineno and not _is_torchs(each.filename)]
+    return found[-1] if found else place_of(reference)
+
+
+def _is_torchs(file: str) -> bool:
+    return file.startswith((*UNWATCHED, "<frozen "))
 
 
 def trace(reference: Callable[..., Any], specs: Sequence[ArgumentSpec]) -> tuple[Graph, Result]:
