@@ -209,6 +209,15 @@ def _power(x: torch.Tensor, exponent: Any) -> Any:
     return root(torch.where(torch.logical_or(x == 0, x == -math.inf), torch.abs(x), x))
 
 
+def _power_of_integer(base: Any, exponent: torch.Tensor) -> Any:
+    """The operation as a whole takes a number, which torch's stable C interface does not pass."""
+    dtype = torch.result_type(base, exponent)
+    is_whole = type(base) is int and not (dtype.is_floating_point or dtype.is_complex or dtype is torch.bool)
+    if not is_whole or not torch.iinfo(dtype).min <= base <= torch.iinfo(dtype).max:
+        return NotImplemented
+    return torch.pow(torch.full_like(exponent, base, dtype=dtype), exponent.to(dtype))
+
+
 def _select_scatter(x: torch.Tensor, source: torch.Tensor, dim: int, index: int) -> Any:
     """What is written takes the dtype of where it is written."""
     return core_decompositions()[aten.select_scatter.default](x, source.to(x.dtype), dim, index)
@@ -257,6 +266,7 @@ OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.log_sigmoid.default: _log_sigmoid,
     aten.logaddexp.default: _log_add_exp,
     aten.logsumexp.default: _log_sum_exp,
+    aten.pow.Scalar: _power_of_integer,
     aten.pow.Tensor_Scalar: _power,
     aten.sgn.default: _sgn,
     aten.slice_backward.default: _slice_backward,
