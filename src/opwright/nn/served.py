@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-import inspect
 import types
 import weakref
 from collections.abc import Callable, Hashable
@@ -22,6 +21,7 @@ from opwright.binding.rungs import RungName
 from opwright.binding.tape import LEFT
 from opwright.derivation.saving.save_policy import SavePolicy
 from opwright.errors import ModuleUnsupported
+from opwright.introspection import signature_of
 from opwright.nn.parts.cut import Choose, Cut, read_cut
 from opwright.nn.parts.methods import OpenedMethod, methods_of, view
 from opwright.nn.parts.opened import Opened
@@ -218,9 +218,8 @@ def _with_signature_of(written: Any) -> Any:
     plain = ServedModule.forward
     forward = types.FunctionType(plain.__code__, plain.__globals__, plain.__name__, None, plain.__closure__)
     forward.__doc__ = written.__doc__ or plain.__doc__
-    forward.__annotations__ = getattr(written, "__annotations__", {})
     with contextlib.suppress(ValueError, TypeError):  # what is written in C may not tell
-        forward.__signature__ = inspect.signature(written)  # type: ignore[attr-defined]
+        forward.__signature__ = signature_of(written)  # type: ignore[attr-defined]
     return forward
 
 
