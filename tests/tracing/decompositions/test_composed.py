@@ -151,3 +151,26 @@ def test_dropout_under_transforms_has_kernels_and_draws_what_torch_draws(transfo
         found.append((transform(function), torch.rand(2)))
     torch.testing.assert_close(*found)
     assert operator.last_rung == "cpp"
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_running_statistics_have_no_derivatives(place):
+    """Torch refuses gradients of them in its words, and takes them as constants in forward mode."""
+
+    def evaluated(x, mean, variance):
+        return functional.batch_norm(x, mean, variance).sin()
+
+    operator = opwright.operator(evaluated, name=f"composed::evaluated_{place}")
+    given = [X, WEIGHT, BIAS.square() + 1]
+    for function in (evaluated, operator):
+
+        def of_one(value, function=function):
+            return function(*given[:place], value, *given[place + 1 :]).sum()
+
+        with pytest.raises(RuntimeError, match=f"with respect to argument 'running_{['', 'mean', 'var'][place]}'"):
+            torch.func.grad(of_one)(given[place])
+        assert torch.func.jvp(of_one, (given[place],), (given[place],))[1] == 0
+    torch.testing.assert_close(
+        torch.func.grad(lambda x: operator(x, *given[1:]).sum())(X),
+        torch.func.grad(lambda x: evaluated(x, *given[1:]).sum())(X),
+    )

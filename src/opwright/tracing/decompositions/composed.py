@@ -136,9 +136,27 @@ def _batch_norm(
 ) -> Tensor:
     _demand_parameters(input, (input.shape[1],), weight, bias, running_mean, running_var)
     if not training:
-        return norms.batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)[0]
+        mean, variance = _as_constant("running_mean", running_mean), _as_constant("running_var", running_var)
+        return norms.batch_norm(input, weight, bias, mean, variance, False, momentum, eps)[0]
     axes = (0, *range(2, input.dim()))
     return _by_statistics(input, axes, running_mean, running_var, weight, bias, momentum, eps)
+
+
+def _as_constant(name: str, statistic: Tensor | None) -> Tensor | None:
+    """A running statistic, of which torch knows no derivatives.
+
+    Raises:
+        RuntimeError: If one is asked for in reverse mode, in torch's words.
+    """
+    if statistic is None:
+        return None
+    if statistic.requires_grad:
+        raise RuntimeError(
+            f"The function 'native_batch_norm' is not differentiable with respect to argument '{name}'. This input "
+            "cannot have requires_grad True."
+        )
+    with torch._C.DisableTorchFunction():
+        return statistic.detach()
 
 
 def _instance_norm(
