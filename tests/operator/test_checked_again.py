@@ -63,6 +63,12 @@ def orders(function: Callable[..., Any], x: Tensor, s: Tensor) -> list[Tensor]:
     return found
 
 
+def assert_as_eager(function: Callable[..., Any], operator: opwright.Operator, run: Callable[..., Any]) -> None:
+    expected = run(function)
+    for _ in range(3):  # the third call goes by C++
+        torch.testing.assert_close(run(operator), expected)
+
+
 @pytest.mark.parametrize("tape", [None, "off"])
 @pytest.mark.parametrize("function", mostly_at_night(CASES, CASES[:3]))
 def test_gradients_can_be_differentiated_again(
@@ -72,37 +78,32 @@ def test_gradients_can_be_differentiated_again(
         monkeypatch.setenv("OPWRIGHT_TAPE", tape)
     operator = opwright.operator(function, name=f"tests::{function.__name__}_again_{tape}")
     x, s = torch.tensor([0.3, -0.2, 0.7], dtype=D, requires_grad=True), torch.tensor([1.0, 2.0, 3.0], dtype=D)
-    for _ in range(3):  # the third call goes by C++
-        torch.testing.assert_close(orders(operator, x, s), orders(function, x, s))
+    assert_as_eager(function, operator, lambda each: orders(each, x, s))
     assert operator.last_rung == "cpp"
 
 
 def test_where_they_require_gradients_themselves() -> None:
-    operator = opwright.operator(drawn)
-    found = []
-    for each in (drawn, operator, operator, operator):
+    def run(each: Callable[..., Tensor]) -> tuple[Tensor, ...]:
         x = torch.tensor([0.3, -0.2], dtype=D, requires_grad=True)
         s = torch.tensor([1.0, 2.0], dtype=D, requires_grad=True)
         gradients = torch.autograd.grad(each(x, s).square().sum(), (x, s), create_graph=True)
-        found.append((*gradients, *torch.autograd.grad(sum(g.square().sum() for g in gradients), (x, s))))
-    for each in found[1:]:
-        torch.testing.assert_close(each, found[0])
+        return *gradients, *torch.autograd.grad(sum(g.square().sum() for g in gradients), (x, s))
+
+    assert_as_eager(drawn, opwright.operator(drawn), run)
 
 
-def test_they_may_be_changed_before_the_backward_pass() -> None:
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_they_may_be_changed_before_the_backward_pass(create_graph: bool) -> None:
     def of_scales(x: Tensor, s: Tensor) -> Tensor:
         return scaled(x, s) * 3
 
-    operator = opwright.operator(of_scales)
-    for create_graph in (False, True):
-        found = []
-        for each in (of_scales, operator, operator, operator):
-            x, s = torch.tensor([0.3, -0.2], dtype=D, requires_grad=True), torch.tensor([1.0, 2.0], dtype=D)
-            y = each(x, s)
-            s += 1
-            found += torch.autograd.grad(y.sum(), x, create_graph=create_graph)
-        for each in found[1:]:
-            torch.testing.assert_close(each, found[0])
+    def run(each: Callable[..., Tensor]) -> tuple[Tensor, ...]:
+        x, s = torch.tensor([0.3, -0.2], dtype=D, requires_grad=True), torch.tensor([1.0, 2.0], dtype=D)
+        y = each(x, s)
+        s += 1
+        return torch.autograd.grad(y.sum(), x, create_graph=create_graph)
+
+    assert_as_eager(of_scales, opwright.operator(of_scales, name=f"tests::of_scales_{create_graph}"), run)
 
 
 def test_they_live_no_longer_than_the_graph() -> None:

@@ -13,7 +13,7 @@ from opwright.binding.autograd.kernels import Declined, run_backward, run_varian
 from opwright.binding.autograd.passes import Kept, came_before, saved_for
 from opwright.binding.autograd.redraw import Draw, drawn_again
 from opwright.binding.environment import is_asked_for, is_transformed
-from opwright.binding.variants.variant import Saved, Variant
+from opwright.binding.variants.variant import Plan, Variant
 
 
 class OperatorFunction(Function):
@@ -35,10 +35,8 @@ class OperatorFunction(Function):
         plan = variant.plan
         ctx.variant = variant
         ctx.set_materialize_grads(False)
-        if plan.is_like_eager:
-            arguments = _that_may_change(ctx, plan.saved, arguments)
-        if plan.saved.checked:
-            arguments = tuple([each.data if p in plan.saved.checked else each for p, each in enumerate(arguments)])
+        if plan.is_like_eager or plan.saved.checked:
+            arguments = _that_may_change(ctx, plan, arguments)
         if variant.keeps_all_arguments:
             ctx.save_for_backward(*arguments, *[made[position] for position in variant.kept_results])
         else:
@@ -120,11 +118,16 @@ def none_flows(cotangents: Sequence[torch.Tensor | None]) -> bool:
     return True
 
 
-def _that_may_change(ctx: Any, saved: Saved, arguments: Sequence[Any]) -> tuple[Any, ...]:
-    """The arguments, those that the kernel does not read without their versions, which only a second pass looks at."""
-    unread = set(saved.contributing).difference(saved.arguments, saved.checked)
+def _that_may_change(ctx: Any, plan: Plan, arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """The arguments; those that may change in place before the backward pass without their versions.
+
+    Of the ones that code around it may change, a second pass looks at the versions.
+    """
+    saved = plan.saved
+    unread = set(saved.contributing).difference(saved.arguments, saved.checked) if plan.is_like_eager else ()
     ctx.unread = {position: (arguments[position], arguments[position]._version) for position in unread}
-    return tuple(each.data if position in unread else each for position, each in enumerate(arguments))
+    may_change = {*unread, *saved.checked}
+    return tuple(each.data if position in may_change else each for position, each in enumerate(arguments))
 
 
 def _unchanged(tensor: torch.Tensor, version: int) -> torch.Tensor:

@@ -105,21 +105,23 @@ def partition(joint: Joint, policy: SavePolicy = "auto", unchanged: Set[str] | N
 
 def inputs_behind(joint: Joint) -> set[Node]:
     """The arguments whose values the gradients depend on, directly, or through recomputed or given values."""
-    tangents = {tangent for tangent in joint.tangents if tangent is not None}
-    arguments = {given.node for given in joint.graph.inputs} - tangents
     pending = [gradient for gradient in joint.gradients if gradient is not None]
     behind: set[Node] = set()
     while pending:  # a given value may be computed from another one
         found = set(ancestors(pending, stop=behind)) - behind
         behind |= found
         pending = [node.meta[STANDS_FOR] for node in found if STANDS_FOR in node.meta]
-    return arguments & behind
+    return _arguments(joint) & behind
 
 
 def inputs_checked(joint: Joint) -> set[Node]:
     """The arguments that the function refuses if they are zeros."""
-    arguments = {given.node for given in joint.graph.inputs}.difference(filter(None, joint.tangents))
-    return arguments.intersection(ancestors(refusing_zeros(joint.graph.fx.nodes)))
+    return _arguments(joint).intersection(ancestors(refusing_zeros(joint.graph.fx.nodes)))
+
+
+def _arguments(joint: Joint) -> set[Node]:
+    """The arguments of the function, without the cotangents."""
+    return {given.node for given in joint.graph.inputs}.difference(filter(None, joint.tangents))
 
 
 def _reached_from(joint: Joint, tangents: set[Node]) -> set[Node]:

@@ -31,9 +31,8 @@ _IMPURE = frozenset({
 })  # fmt: skip
 _GETTER = re.compile(r"(is|are|has|get)_\w+|current_\w+|\w+_count|\w+_enabled|(is|was)\w*")
 _OF_DEVICES = frozenset({"get_autocast_dtype", "is_autocast_enabled"})  # which are asked for a kind of device
-_MAKING_CLASSES = frozenset(
-    {"abc", "builtins", "dataclasses", "enum", "torch.fx.graph_module", "types", "typing"}
-)  # for others
+# Modules that make classes for others; torch.fx makes one for each graph.
+_MAKING_CLASSES = frozenset({"abc", "builtins", "dataclasses", "enum", "torch.fx.graph_module", "types", "typing"})
 _members_of = type.__dict__["__dict__"].__get__
 _flags_of = type.__dict__["__flags__"].__get__
 _MADE_AT_RUN_TIME = 1 << 9  # Py_TPFLAGS_HEAPTYPE
