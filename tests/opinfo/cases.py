@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from opwright.api.operator import Operator
 from opwright.samples import Sample
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
 from tests.torch_tables import stand_in_for_expecttest
@@ -115,6 +116,16 @@ def cases_of(name: str, dtype: torch.dtype, count: int) -> Iterator[Case]:
             yield case_of(info, sample)
         except Exception:  # also an operation that refuses its own sample
             continue
+
+
+def operator_of(case: Case, name: str, function: Callable[..., Any] | None = None) -> Operator:
+    """The operator of a case, or of a function of the same tensors that calls the case's.
+
+    What these close over is frozen: a walk does not compare a table of PyTorch's, and without that every call would be
+    the function's.
+    """
+    about = {"name": f"tests::{name}", "signature": case.signature}
+    return Operator(function or case.function, freeze=("function", "info", "sample"), **about)
 
 
 def _sharing(info: Any, sample: Sample, tensors: Sequence[torch.Tensor]) -> tuple[bool, set[int]]:

@@ -11,7 +11,7 @@ import torch
 from opwright.api.operator import Operator
 from opwright.errors import OpwrightError
 from opwright.tracing.interface.signature import Kind, Parameter, Signature
-from tests.opinfo.cases import LEFT_OUT, Case, cases_of, operations
+from tests.opinfo.cases import LEFT_OUT, Case, cases_of, operations, operator_of
 from tests.suite.nights import mostly_at_night
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch's samples use what PyTorch advises against
@@ -29,8 +29,7 @@ def test_values_and_gradients(name: str) -> None:
     if name in EXCEPTIONS:
         pytest.skip(EXCEPTIONS[name])
     for position, case in enumerate(cases_of(name, D, 4)):
-        about = {"name": f"tests::python_{case.function.__name__}_{position}", "signature": case.signature}
-        python = Operator(case.function, freeze=("info", "sample"), **about).on("function")
+        python = operator_of(case, f"python_{case.function.__name__}_{position}").on("function")
         try:
             found = _values_and_gradients(python, case)
         except OpwrightError:

@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from opwright.api.operator import Operator
-from tests.opinfo.cases import LEFT_OUT, Case, cases_of, operations
+from tests.opinfo.cases import LEFT_OUT, Case, cases_of, operations, operator_of
 from tests.suite.nights import mostly_at_night
 from tests.suite.strides import stride_difference
 
@@ -41,8 +40,7 @@ def test_what_lies_transposed(name: str) -> None:
         if not any(tensor.dim() > 1 for tensor in case.tensors):
             continue
         function = _of_transposed(case.function)
-        about = {"name": f"tests::transposed_{case.function.__name__}_{position}", "signature": case.signature}
-        operator = Operator(function, freeze=("function",), **about)
+        operator = operator_of(case, f"transposed_{case.function.__name__}_{position}", function)
         expected = _every_order(function, case)
         found = _every_order(operator, case)
         if not {"results", "gradients"} <= expected.keys():
@@ -63,8 +61,7 @@ def test_tangents_of_what_lies_transposed(name: str) -> None:
         if not any(tensor.dim() > 1 for tensor in case.tensors):
             continue
         function = _of_transposed(case.function)
-        about = {"name": f"tests::moves_{case.function.__name__}_{position}", "signature": case.signature}
-        operator = Operator(function, freeze=("function",), **about)
+        operator = operator_of(case, f"moves_{case.function.__name__}_{position}", function)
         try:
             expected = _tangents(function, case)
         except RuntimeError:  # torch has no formula

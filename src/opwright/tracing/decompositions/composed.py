@@ -37,8 +37,8 @@ class Composed(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the composition, if there is one."""
-        if func in _DROPS:
-            return _dropout(*args, **(kwargs or {}), by_rows=functorch.depth() > self._levels)
+        if (drop := _DROPS.get(func)) is not None:
+            return drop(*args, **(kwargs or {}), by_rows=functorch.depth() > self._levels)
         return _COMPOSED.get(func, func)(*args, **(kwargs or {}))
 
 
@@ -136,27 +136,27 @@ def _batch_norm(
 ) -> Tensor:
     _demand_parameters(input, (input.shape[1],), weight, bias, running_mean, running_var)
     if not training:
-        mean, variance = _as_constant("running_mean", running_mean), _as_constant("running_var", running_var)
+        mean, variance = _as_constants(running_mean, running_var)
         return norms.batch_norm(input, weight, bias, mean, variance, False, momentum, eps)[0]
     axes = (0, *range(2, input.dim()))
     return _by_statistics(input, axes, running_mean, running_var, weight, bias, momentum, eps)
 
 
-def _as_constant(name: str, statistic: Tensor | None) -> Tensor | None:
-    """A running statistic, of which torch knows no derivatives.
+def _as_constants(running_mean: Tensor | None, running_var: Tensor | None) -> list[Tensor | None]:
+    """Running statistics, of which torch knows no derivatives.
 
     Raises:
         RuntimeError: If one is asked for in reverse mode, in torch's words.
     """
-    if statistic is None:
-        return None
-    if statistic.requires_grad:
-        raise RuntimeError(
-            f"The function 'native_batch_norm' is not differentiable with respect to argument '{name}'. This input "
-            "cannot have requires_grad True."
-        )
+    statistics = {"running_mean": running_mean, "running_var": running_var}
+    for name, statistic in statistics.items():
+        if statistic is not None and statistic.requires_grad:
+            raise RuntimeError(
+                f"The function 'native_batch_norm' is not differentiable with respect to argument '{name}'. This input "
+                "cannot have requires_grad True."
+            )
     with torch._C.DisableTorchFunction():
-        return statistic.detach()
+        return [None if statistic is None else statistic.detach() for statistic in statistics.values()]
 
 
 def _instance_norm(
@@ -187,6 +187,7 @@ def _by_statistics(
     eps: float,
 ) -> Tensor:
     """Normalize by the statistics of the batch, and update running statistics with the unbiased variance."""
+    _as_constants(running_mean, running_var)  # refuses, as torch does
     sizes = [input.shape[axis] for axis in axes]
     if all(isinstance(size, int) and size == 1 for size in sizes):
         raise ValueError(f"a norm wants more than one value of each channel; sizes {tuple(input.shape)} have one")
@@ -203,17 +204,15 @@ def _by_statistics(
 def _dropout(
     input: Tensor,
     p: float = 0.5,
-    train: bool | None = None,
+    training: bool = True,
     inplace: bool = False,
     *,
-    training: bool = True,
     by_rows: bool,
 ) -> Tensor:
     """Under a transform, torch's own asks a wrapped tensor for the number of its elements, which it does not know.
 
     It draws row by row there, and else along memory.
     """
-    training = training if train is None else train  # torch.dropout has another name for it
     if inplace or not training or not 0 < p < 1:
         return functional.dropout(input, p, training, inplace)
     order = torch.contiguous_format if by_rows else torch.preserve_format
@@ -283,7 +282,10 @@ _COMPOSED: Mapping[Callable[..., Any], Callable[..., Tensor]] = {
     functional.instance_norm: _instance_norm,
     torch.instance_norm: _in_torchs_order(_instance_norm),
 }
-_DROPS = frozenset({functional.dropout, torch.dropout})
+_DROPS: Mapping[Callable[..., Any], Callable[..., Tensor]] = {
+    functional.dropout: _dropout,
+    torch.dropout: lambda input, p, train, by_rows: _dropout(input, p, train, by_rows=by_rows),
+}
 # It counts places behind the last class. Where gradients are recorded, this is before our own decompositions are asked.
 _DECOMPOSED_WRONGLY = frozenset({functional.multilabel_margin_loss, torch._C._nn.multilabel_margin_loss})
 _QUANTILES = frozenset({torch.quantile, torch.nanquantile, torch.Tensor.quantile, torch.Tensor.nanquantile})
