@@ -1,9 +1,12 @@
-"""Parameters of two ranks by day, and of four at night: a kernel is derived for each."""
+"""Parameters of two ranks by day, and of four at night, with a kernel for each; and steps that only kernels take."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from opwright.optim.serving import buckets, plan
 from tests.optim import trained
 
 FEW_SHAPES = ((7, 5), (), (3, 4))
@@ -14,3 +17,16 @@ def ranks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     """What `parameters` makes where a test names no shapes."""
     if request.param == "two ranks":
         monkeypatch.setattr(trained, "SHAPES", FEW_SHAPES)
+
+
+@pytest.fixture
+def no_definition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty tensors, which no kernel is valid for, are left to the definition."""
+    composed = buckets.run_composed
+
+    def refuse(definition: Any, hyper: Any, entry: Any, *rest: Any) -> None:
+        assert 0 in entry.param.shape, "the definition serves"
+        composed(definition, hyper, entry, *rest)
+
+    for module in (buckets, plan):
+        monkeypatch.setattr(module, "run_composed", refuse)

@@ -14,7 +14,6 @@ from opwright.optim.base import DerivedOptimizer
 from opwright.optim.classes import optimizer_class
 from opwright.optim.definition import STEP
 from opwright.optim.kinds import split_numbers
-from opwright.optim.serving import buckets, plan
 from opwright.optim.serving.deriving import derive
 from opwright.optim.serving.entries import Manner
 from opwright.optim.serving.kernels import Wanted
@@ -46,19 +45,6 @@ def on_host(cls: type[DerivedOptimizer]) -> type[DerivedOptimizer]:
 
 def groups(params: list[torch.Tensor]) -> list[dict[str, Any]]:
     return [{"params": params[:2], "lr": 0.1}, {"params": params[2:4], "lr": 0.02}, {"params": params[4:]}]
-
-
-@pytest.fixture
-def no_definition(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Empty tensors, which no kernel is valid for, are left to the definition."""
-    composed = buckets.run_composed
-
-    def refuse(definition: Any, hyper: Any, entry: Any, *rest: Any) -> None:
-        assert 0 in entry.param.shape, "the definition serves"
-        composed(definition, hyper, entry, *rest)
-
-    for module in (buckets, plan):
-        monkeypatch.setattr(module, "run_composed", refuse)
 
 
 @pytest.mark.parametrize(("name", "shapes"), mostly_at_night([*BY_DAY, *AT_NIGHT], by_day=2))

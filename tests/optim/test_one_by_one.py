@@ -14,7 +14,7 @@ import opwright.optim
 from opwright.optim.base import DerivedOptimizer
 from opwright.optim.serving.kernels import Variant
 from opwright.toolchain.modules import module_of_text
-from tests.optim.test_cuda import no_definition, on_host  # noqa: F401  a fixture
+from tests.optim.test_cuda import on_host
 from tests.optim.trained import assert_same, parameters, train
 from tests.suite.nights import mostly_at_night
 
@@ -64,7 +64,7 @@ def variants(cls: type[DerivedOptimizer]) -> list[Variant]:
 
 
 @pytest.mark.parametrize("seed", mostly_at_night(range(60), 1))
-def test_updates_are_their_definitions(seed: int, no_definition: None) -> None:  # noqa: F811
+def test_updates_are_their_definitions(seed: int, no_definition: None) -> None:
     text = update_of(seed)
     made = optimizer_of(text, f"<along {seed}>")
     for cls in (made, on_host(made)):
@@ -117,7 +117,7 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
 
 
 @pytest.mark.parametrize("there", [lambda cls: cls, on_host])
-def test_each_group_goes_its_own_way(there: Callable[[Any], Any], no_definition: None) -> None:  # noqa: F811
+def test_each_group_goes_its_own_way(there: Callable[[Any], Any], no_definition: None) -> None:
     """No kernel serves all: each leaves the parameters alone that it is not valid for."""
     cls = there(opwright.optimizer()(branches))
     params = parameters([(5, 4)] * 6)
@@ -199,7 +199,7 @@ def test_rounding_at_random_on_a_gpu_is_left_to_the_definition() -> None:
     ("Adafactor", SHAPES), ("Muon", SHAPES[:4]), ("Adafactor", ((4, 5, 6), (2, 3, 4, 5), (9,), ())),
 ], 2))  # fmt: skip
 def test_ready_ones_are_their_definitions(
-    name: str, shapes: Sequence[tuple[int, ...]], no_definition: None  # noqa: F811
+    name: str, shapes: Sequence[tuple[int, ...]], no_definition: None
 ) -> None:  # fmt: skip
     cls = getattr(opwright.optim, name)
     ours = train(cls(parameters(shapes)), 4)
@@ -286,7 +286,7 @@ def constant(param: Any, grad: Any, average: Any, step: Any, *, lr: float = 0.1)
 @pytest.mark.parametrize("function", [of_no_dimension, constant])
 @pytest.mark.parametrize("there", [lambda cls: cls, on_host])
 def test_parameters_without_dimensions(
-    function: Callable[..., Any], there: Callable[[Any], Any], no_definition: None  # noqa: F811
+    function: Callable[..., Any], there: Callable[[Any], Any], no_definition: None
 ) -> None:  # fmt: skip
     cls = there(opwright.optimizer(state=("average",))(function))
     params = parameters([(), ()])
@@ -301,7 +301,7 @@ def test_parameters_without_dimensions(
 
 
 @pytest.mark.parametrize("options", [{"state_dtype": torch.float64}, {"master": True, "state_dtype": torch.float64}])
-def test_rounding_at_random_beside_wider_states(options: dict[str, Any], no_definition: None) -> None:  # noqa: F811
+def test_rounding_at_random_beside_wider_states(options: dict[str, Any], no_definition: None) -> None:
     dtype = torch.bfloat16 if "master" in options else torch.float32
     cls = opwright.optimizer(state=("average",))(along_rows)
     (ours,) = train(cls(parameters([(30, 20)], dtype), rounding="stochastic", **options), 3)
@@ -318,7 +318,7 @@ def Given(param: Any, grad: Any, step: Any, *, lr: float = 0.1) -> Any:
 
 
 @pytest.mark.parametrize("function", [Numbers, Given])
-def test_an_update_may_be_called_as_what_functions_take(function: Callable[..., Any], no_definition: None) -> None:  # noqa: F811
+def test_an_update_may_be_called_as_what_functions_take(function: Callable[..., Any], no_definition: None) -> None:
     train(opwright.optimizer()(function)(parameters([(5, 4)])), 1)
 
 

@@ -32,6 +32,7 @@ from opwright.tracing.recording.questions import Listener
 from opwright.tracing.recording.recorder import Recorder
 from opwright.tracing.recording.regrouping import guard_regrouping
 from opwright.tracing.recording.values import Digests
+from opwright.tracing.scalars.mathematics import computing_with_numbers
 from opwright.tracing.scalars.posing import posing_as_plain
 from opwright.tracing.scalars.rounding import rounding_each_step
 from opwright.tracing.scalars.sizes import SizeTable
@@ -121,6 +122,7 @@ class Session:
             pretence = on_gpu(reference.__name__) if self._on_gpu else nullcontext()
             texts, posing = telling_text(self._recorder.numbers), posing_as_plain(self._recorder.numbers)
             exactly = rounding_each_step(self._recorder.numbers)
+            mathematics = computing_with_numbers(self._recorder.numbers)
             unchanged = unchanged_outside(reference.__name__, reference, arguments)
             composed, switching = ComposedUnderTransforms(), SwitchesOn()
             with (
@@ -129,6 +131,7 @@ class Session:
                 texts,
                 posing,
                 exactly,
+                mathematics,
                 asked_as_in_calls(),
                 composed,
                 switching,

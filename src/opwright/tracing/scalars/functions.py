@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+import sympy
 import torch
 
 FIRST_INTEGER, LAST_INTEGER = -(2**63), 2**63 - 1
@@ -71,10 +72,12 @@ class NumberFunction:
     Attributes:
         compute: Takes tensors without dimensions, and Python numbers where they are constant.
         bound: Takes bounds, and returns those of the result.
+        is_exact: Whether every bit of the result is that of Python.
     """
 
     compute: Callable[..., Any]
     bound: Callable[..., Bounds]
+    is_exact: bool = True
 
 
 def _corners(function: Callable[[float, float], float]) -> Callable[[Bounds, Bounds], Bounds]:
@@ -94,9 +97,7 @@ def as_number_tensor(number: Any) -> torch.Tensor:
 
 
 def _quotient(x: Any, y: Any) -> torch.Tensor:
-    return torch.div(
-        as_number_tensor(_real(x)), as_number_tensor(_real(y))
-    )  # x / tensor is x · (1 / tensor), rounded twice
+    return torch.div(_real_tensor(x), _real_tensor(y))  # x / tensor is x · (1 / tensor), rounded twice
 
 
 def _quotient_bounds(x: Bounds, y: Bounds) -> Bounds:
@@ -125,7 +126,7 @@ def _is_divisor(y: Bounds) -> bool:
 def _power(x: Any, y: Any) -> Any:
     """The power of a real number, or of any number to a small constant."""
     if isinstance(y, torch.Tensor):
-        return torch.pow(as_number_tensor(_real(x)), _real(y))
+        return torch.pow(_real_tensor(x), _real(y))
     if y in _FACTORS:
         return reduce(lambda product, _: product * x, range(int(y) - 1), x)
     return torch.sqrt(_real(x)) if y == 0.5 else torch.pow(_real(x), float(y))
@@ -164,6 +165,27 @@ def _magnitude(x: Bounds) -> float:
     return max(abs(x.low), abs(x.high))
 
 
+def _rising(compute: Callable[[torch.Tensor], torch.Tensor], value: Callable[[float], float]) -> NumberFunction:
+    """A function of `math` that grows with its operand."""
+
+    def bound(x: Bounds) -> Bounds:
+        try:
+            return Bounds(value(x.low), value(x.high))
+        except (ValueError, OverflowError):
+            raise OutOfBounds from None
+
+    return NumberFunction(lambda x: compute(_real_tensor(x)), bound, is_exact=value is math.sqrt)
+
+
+def _swinging(compute: Callable[[torch.Tensor], torch.Tensor], most: float) -> NumberFunction:
+    """A function of `math` that goes up and down between two values of one magnitude."""
+    return NumberFunction(lambda x: compute(_real_tensor(x)), lambda x: Bounds(-most, most), is_exact=False)
+
+
+def _real_tensor(number: Any) -> torch.Tensor:
+    return as_number_tensor(_real(number))
+
+
 _FACTORS = (1, 2, 3, 4)
 _FLOORED_QUOTIENT = NumberFunction(
     lambda x, y: torch.div(as_number_tensor(x), y, rounding_mode="floor"), _floored_quotient_bounds
@@ -185,7 +207,22 @@ NUMBER_FUNCTIONS: Mapping[str, NumberFunction] = {
     "CleanDiv": _FLOORED_QUOTIENT,
     "Mod": _REMAINDER,
     "PythonMod": _REMAINDER,
-    "Pow": NumberFunction(_power, _power_bounds),
-    "FloatPow": NumberFunction(_power, _power_bounds),
-    "PowByNatural": NumberFunction(_power_of_two, _power_of_two_bounds),
+    "Pow": NumberFunction(_power, _power_bounds, is_exact=False),
+    "FloatPow": NumberFunction(_power, _power_bounds, is_exact=False),
+    "PowByNatural": NumberFunction(_power_of_two, _power_of_two_bounds, is_exact=False),
+    "OpaqueUnaryFn_sqrt": _rising(torch.sqrt, math.sqrt),
+    "OpaqueUnaryFn_exp": _rising(torch.exp, math.exp),
+    "OpaqueUnaryFn_log": _rising(torch.log, math.log),
+    "OpaqueUnaryFn_log2": _rising(torch.log2, math.log2),
+    "OpaqueUnaryFn_tanh": _rising(torch.tanh, math.tanh),
+    "OpaqueUnaryFn_cos": _swinging(torch.cos, 1.0),
+    "OpaqueUnaryFn_sin": _swinging(torch.sin, 1.0),
+    "OpaqueUnaryFn_tan": _swinging(torch.tan, math.inf),
 }
+
+
+def is_exact(expression: Any) -> bool:
+    """Whether kernels compute every bit of an expression as Python does, so that equal numbers are equal there."""
+    computed = [part for part in sympy.preorder_traversal(expression) if not part.is_Atom]
+    functions = [NUMBER_FUNCTIONS.get(type(part).__name__) for part in computed]
+    return all(function is not None and function.is_exact for function in functions)

@@ -23,6 +23,7 @@ from opwright.tracing.scalars.functions import (
     Bounds,
     OutOfBounds,
     as_number_tensor,
+    is_exact,
 )
 from opwright.tracing.scalars.guards import NumberGuard
 from opwright.tracing.scalars.ranges import Ranges, bounds_of, magnitudes, widest
@@ -197,8 +198,7 @@ class NumberTable:
             combine = torch.logical_and if isinstance(expression, sympy.And) else torch.logical_or
             return reduce(combine, map(self._assumed, expression.args))
         relation = RELATIONS.get(type(expression).__name__)
-        is_pinned = relation == "==" and not any(side in self._tensors for side in expression.args)
-        if relation is None or is_pinned:
+        if relation is None or (relation == "==" and not all(map(is_exact, expression.args))):
             raise self.refuse(f"tracing needs the value of {self._spelled(expression)}", expression)
         left, right = (as_number_tensor(self._value(side)) for side in expression.args)
         return COMPARISONS[relation](left, right)
