@@ -84,14 +84,17 @@ struct Player {
            std::string_view(reinterpret_cast<PyTypeObject*>(type)->tp_name) == "_StopRecomputationError";
   }
 
-  // Copy the new values, which are the last members of the result, and return in their place what has them now.
+  // Copy the new values, which are the last members of the result, and return in their place what has them now. A member
+  // that is no tensor stands for an argument that the call left as it was.
   void write(const Arguments& targets, Played& played) const {
     const py::gil_scoped_release no_gil;
     const auto& members = played.route->members;
     const size_t first = members.size() - targets.size();
-    Arguments values;
-    for (size_t k = 0; k < targets.size(); ++k) values.push_back(played.made[members[first + k].position].toTensor());
+    Arguments values(targets.size());
+    for (size_t k = 0; k < targets.size(); ++k)
+      if (members[first + k].kind == Member::made) values[k] = played.made[members[first + k].position].toTensor();
     for (size_t k = 0; k < targets.size(); ++k) {
+      if (!values[k].defined()) continue;
       targets[k].copy_(values[k]);
       played.made[members[first + k].position] = targets[k];
     }

@@ -260,7 +260,9 @@ class Tape : public Runs {
   // Copies of what changes, with the same history, where the backward pass reads the old values.
   static void keep_old_values(const Route& route, const Positions& changed, Arguments& arguments) {
     const auto& kept = route.kept_arguments;
+    const Member* value = route.members.data() + route.members.size() - changed.size();
     for (int64_t position : changed) {
+      if (value++->kind != Member::made) continue;  // the call leaves it as it is
       if (std::find(kept.begin(), kept.end(), position) == kept.end()) continue;
       const at::Tensor changing = arguments[position];
       {

@@ -14,11 +14,11 @@ from torch import Tensor
 
 import opwright
 from opwright.tracing.interface.specs import ArgumentSpec, NumberSpec, TensorSpec
-from opwright.tracing.scalars.mathematics import OF_ONE_NUMBER
+from opwright.tracing.scalars.opaque import OF_MATH
 from opwright.tracing.trace import trace
 from tests.operator.against_eager import random, variants
 
-PLAIN = {name: getattr(math, name) for name in (*OF_ONE_NUMBER, "pow")}
+PLAIN = {name: getattr(math, name) for name in (*OF_MATH, "pow")}
 
 
 def of_all(x: Tensor, k: float) -> Tensor:

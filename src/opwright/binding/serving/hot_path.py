@@ -15,10 +15,11 @@ from opwright.binding.serving.server import Server
 from opwright.binding.structures import NotTold, spec_of
 from opwright.binding.tape import LEFT, Entry, Tape
 from opwright.toolchain.process.forks import Lock
-from opwright.tracing.interface.results import Made
+from opwright.tracing.interface.results import Constant, Made
 from opwright.tracing.interface.signature import Signature
 
 _MOST_SERVERS = 32
+UNCHANGED = Constant(None)  # in place of a new value
 
 
 class HotPath(RemembersRung):
@@ -79,9 +80,9 @@ class HotPath(RemembersRung):
 
 
 def gives_new_values(tape: Tape, count: int) -> bool:
-    """Whether the last members of all its results are new values of the arguments that change, which are so many."""
+    """Whether the last members of all its results are new values of the arguments that may change, so many, or none."""
     last = [member for variant in tape.variants for member in variant.plan.result.members[-count:]] if count else []
-    return all(isinstance(member, Made) for member in last)
+    return all(isinstance(member, Made) or member == UNCHANGED for member in last)
 
 
 def _is_told(layout: TreeSpec | None) -> bool:

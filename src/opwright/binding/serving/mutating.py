@@ -5,7 +5,7 @@ The functional operator and its gradients are derived like any other; autograd r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -88,14 +88,17 @@ class MutatingServer(HotPath):
         if not is_quiet() or not self._may_copy(given):
             return Done(self.serve_by_reference(given))
         server = self._functional()
-        arguments = Leaves(self._kept(given) if torch.is_grad_enabled() else given)
+        kept = self._kept(given) if torch.is_grad_enabled() else given
+        arguments = Leaves(kept)
         arguments.given = given.given if isinstance(given, Leaves) else given
         made = server.serve(arguments, {}, pinned=pinned)
         self._keep_up(server, None)
         self.last_rung = server.last_rung
-        if not isinstance(made, Done):
-            self._ensure_new_values(made)
-        return made
+        if isinstance(made, Done):
+            return made
+        self._ensure_new_values(made)
+        copied = {id(kept[position]): given[position] for position in self._mutated if kept is not given}
+        return _in_place_of(copied, made[0]), made[1]
 
     def _ensure_new_values(self, made: Any) -> None:
         """Whatever a rule for wrappers returned: a function for this operator is the author's own."""
@@ -125,12 +128,13 @@ class MutatingServer(HotPath):
         """The arguments, with copies of mutated ones: the backward pass reads their old values."""
         return [copied_as_it_lies(argument) if p in self._mutated else argument for p, argument in enumerate(given)]
 
-    def _update(self, given: Sequence[Any], returned: Any, values: Sequence[torch.Tensor]) -> Any:
+    def _update(self, given: Sequence[Any], returned: Any, values: Sequence[torch.Tensor | None]) -> Any:
         targets = {}
         for position, value in zip(self._mutated, values, strict=True):
-            given[position].copy_(value)
-            targets[id(value)] = given[position]
-        return tree_map_only(torch.Tensor, lambda tensor: targets.get(id(tensor), tensor), returned)
+            if value is not None:  # None for what the call leaves as it is
+                given[position].copy_(value)
+                targets[id(value)] = given[position]
+        return _in_place_of(targets, returned)
 
     def _may_copy(self, given: Sequence[Any]) -> bool:
         """Whether mutated arguments are tensors without aliases, plain or around one, that torch allows to change."""
@@ -146,6 +150,11 @@ class MutatingServer(HotPath):
             if sum(not memories.isdisjoint(_memories(other)) for other in tensors) > 1:
                 return False
         return True
+
+
+def _in_place_of(others: Mapping[int, torch.Tensor], returned: Any) -> Any:
+    """What is returned, with some tensors in place of others, which are told by `id`."""
+    return tree_map_only(torch.Tensor, lambda tensor: others.get(id(tensor), tensor), returned) if others else returned
 
 
 def _is_plain_inside(target: Any) -> bool:

@@ -123,6 +123,19 @@ def _is_divisor(y: Bounds) -> bool:
     return y.is_integral and y.constant not in (None, 0, -1)
 
 
+def _float_remainder(x: Any, y: Any) -> torch.Tensor:
+    """Python's, whose zeros have the sign of the divisor."""
+    divisor = _real_tensor(y)
+    remainder = torch.remainder(_real_tensor(x), divisor)
+    return torch.where(remainder == 0, torch.copysign(torch.zeros_like(divisor), divisor), remainder)
+
+
+def _float_remainder_bounds(x: Bounds, y: Bounds) -> Bounds:
+    if y.has_zero():
+        raise OutOfBounds
+    return Bounds(min(0.0, float(y.low)), max(0.0, float(y.high)))
+
+
 def _power(x: Any, y: Any) -> Any:
     """The power of a real number, or of any number to a small constant."""
     if isinstance(y, torch.Tensor):
@@ -207,17 +220,18 @@ NUMBER_FUNCTIONS: Mapping[str, NumberFunction] = {
     "CleanDiv": _FLOORED_QUOTIENT,
     "Mod": _REMAINDER,
     "PythonMod": _REMAINDER,
+    "FloatMod": NumberFunction(_float_remainder, _float_remainder_bounds),
     "Pow": NumberFunction(_power, _power_bounds, is_exact=False),
     "FloatPow": NumberFunction(_power, _power_bounds, is_exact=False),
     "PowByNatural": NumberFunction(_power_of_two, _power_of_two_bounds, is_exact=False),
-    "OpaqueUnaryFn_sqrt": _rising(torch.sqrt, math.sqrt),
-    "OpaqueUnaryFn_exp": _rising(torch.exp, math.exp),
-    "OpaqueUnaryFn_log": _rising(torch.log, math.log),
-    "OpaqueUnaryFn_log2": _rising(torch.log2, math.log2),
-    "OpaqueUnaryFn_tanh": _rising(torch.tanh, math.tanh),
-    "OpaqueUnaryFn_cos": _swinging(torch.cos, 1.0),
-    "OpaqueUnaryFn_sin": _swinging(torch.sin, 1.0),
-    "OpaqueUnaryFn_tan": _swinging(torch.tan, math.inf),
+    "FloatSqrt": _rising(torch.sqrt, math.sqrt),
+    "FloatExp": _rising(torch.exp, math.exp),
+    "FloatLog": _rising(torch.log, math.log),
+    "FloatLog2": _rising(torch.log2, math.log2),
+    "FloatTanh": _rising(torch.tanh, math.tanh),
+    "FloatCos": _swinging(torch.cos, 1.0),
+    "FloatSin": _swinging(torch.sin, 1.0),
+    "FloatTan": _swinging(torch.tan, math.inf),
 }
 
 

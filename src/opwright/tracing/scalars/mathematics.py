@@ -15,9 +15,8 @@ from typing import Any
 import torch
 
 from opwright.tracing.scalars.numbers import NumberTable
+from opwright.tracing.scalars.opaque import OF_MATH
 from opwright.tracing.torch_hooks.exchanged import Exchanged
-
-OF_ONE_NUMBER = ("cos", "exp", "log", "log2", "sin", "sqrt", "tan", "tanh")  # each as one of torch's symbolic functions
 
 
 @contextmanager
@@ -35,11 +34,12 @@ def _of_one(name: str) -> Callable[..., Any]:
         if len(arguments) != 1 or not _changes(arguments[0]):
             return plain(*arguments)
         from torch.fx.experimental.sym_node import SymNode
-        from torch.utils._sympy import functions
 
         node = arguments[0].node
         value = plain(node.hint)  # raises what the function raises for this call
-        expression = getattr(functions, f"OpaqueUnaryFn_{name}")(node.expr)
+        expression = OF_MATH[name](node.expr)
+        if (numbers := _exchanged.here()) is not None:
+            numbers.demand(expression)
         return torch.SymFloat(SymNode(expression, node.shape_env, float, value))
 
     return computed
@@ -67,5 +67,5 @@ def _changes(number: Any) -> bool:
 
 
 _exchanged: Exchanged[NumberTable] = Exchanged(
-    {**{(math, name): _of_one(name) for name in OF_ONE_NUMBER}, (math, "pow"): _power()}
+    {**{(math, name): _of_one(name) for name in OF_MATH}, (math, "pow"): _power()}
 )

@@ -89,6 +89,11 @@ class NumberTable:
         self._demands[expression, within] = None
         return self._value(expression)
 
+    def demand(self, expression: Any) -> None:
+        """Restrict the numbers to those for which Python computes an expression without an error, used or not."""
+        if not self.is_size_of(expression):
+            self._demands[expression, None] = None
+
     def is_size(self, number: torch.SymBool | torch.SymFloat | torch.SymInt) -> bool:
         """Whether a traced number depends on sizes alone."""
         return self.is_size_of(number.node.expr)

@@ -1,7 +1,10 @@
 """Symbolic floats that are rounded at every step, as Python rounds them.
 
-Sympy uses real arithmetic: it turns `(a + 1.0) - 1.0` into `a`, `0.1 * (a + b)` into a sum of products, `a * -0.0` into
-an integer 0. Here every sum and product is wrapped, so that sympy does not simplify across it.
+Sympy uses real arithmetic: it turns `(a + 1.0) - 1.0` into `a`, `0.1 * (a + b)` into a sum of products, `a * -0.0`
+into an integer 0. Here every sum and product is wrapped, so that sympy does not simplify across it. Remainders
+are our own (`opaque.py`).
+
+What raises for some numbers, as a division by zero does, is demanded, whether or not anything uses it.
 """
 
 from __future__ import annotations
@@ -12,11 +15,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import sympy
 from torch.fx.experimental.sym_node import SymNode
 from torch.utils._sympy.functions import Identity
 
 from opwright.errors import NumberNeeded
 from opwright.tracing.scalars.numbers import NumberTable
+from opwright.tracing.scalars.opaque import FloatMod
 from opwright.tracing.torch_hooks.exchanged import Exchanged
 
 _WRAPPED = ("add", "sub", "mul")
@@ -28,7 +33,14 @@ _PYTHON: dict[str, Callable[..., Any]] = {
     "int_truediv": operator.truediv,
     "neg": operator.neg,
 }
-_PLAIN: dict[str, Callable[..., Any]] = {name: getattr(SymNode, name) for name in _PYTHON}
+_RAISING = (
+    "float_truediv", "int_truediv", "mod", "floordiv", "int_floordiv", "pow", "float_pow", "pow_by_natural", "floor",
+    "ceil", "trunc", "round", "lshift", "rshift", "bitwise_lshift", "bitwise_rshift",
+)  # fmt: skip
+_DIVIDING = ("float_truediv", "int_truediv", "mod", "floordiv", "int_floordiv")
+_PLAIN: dict[str, Callable[..., Any]] = {
+    name: getattr(SymNode, name) for name in {*_PYTHON, *_RAISING} if hasattr(SymNode, name)
+}
 
 
 @contextmanager
@@ -40,6 +52,22 @@ def rounding_each_step(numbers: NumberTable) -> Iterator[None]:
     """
     with _exchanged.on_this_thread(numbers):
         yield
+
+
+def _demanding(name: str) -> Callable[..., Any]:
+    computed = _rounding(name) if name in _PYTHON else _remainder() if name == "mod" else _PLAIN[name]
+    if name not in _RAISING:
+        return computed
+
+    def demanded(*operands: Any) -> Any:
+        result = computed(*operands)
+        if (numbers := _exchanged.here()) is not None:
+            numbers.demand(result.expr)
+            if name in _DIVIDING and not operands[1].expr.free_symbols <= result.expr.free_symbols:
+                numbers.demand(FloatMod(sympy.Integer(1), operands[1].expr))  # `n % n` is no 0 where n is
+        return result
+
+    return demanded
 
 
 def _rounding(name: str) -> Callable[..., Any]:
@@ -81,4 +109,18 @@ def _settle_sign(name: str, zero: Any, number: Any, numbers: NumberTable, *, sub
         raise NumberNeeded(refusal.fact, names=refusal.names, only_here=True)
 
 
-_exchanged: Exchanged[NumberTable] = Exchanged({(SymNode, name): _rounding(name) for name in _PYTHON})
+def _remainder() -> Callable[..., Any]:
+    plain = _PLAIN["mod"]
+
+    def computed(left: Any, right: Any) -> Any:
+        if _exchanged.here() is None or float not in (left.pytype, right.pytype):
+            return plain(left, right)
+        value = left.hint % right.hint
+        if left.expr.is_number and right.expr.is_number:
+            return left.wrap_float(value)
+        return SymNode(FloatMod(left.expr, right.expr), left.shape_env, float, value)
+
+    return computed
+
+
+_exchanged: Exchanged[NumberTable] = Exchanged({(SymNode, name): _demanding(name) for name in _PLAIN})
