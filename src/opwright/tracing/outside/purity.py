@@ -158,6 +158,11 @@ def asks_torch(value: Any) -> bool:
         return False
 
 
+def needs_gradients_recorded(value: Any) -> bool:
+    """Whether a torch function raises unless gradients are recorded around it, as `torch.autograd.grad` does."""
+    return isinstance(value, types.FunctionType) and value.__module__ in ("torch.autograd", "torch.autograd.functional")
+
+
 def _home(value: Any) -> str:
     """The module of a function; a built-in method's is that of the object it belongs to."""
     owner = getattr(value, "__self__", None)

@@ -27,6 +27,7 @@ from opwright.tracing.outside.purity import (
     is_installed,
     is_own,
     module_of,
+    needs_gradients_recorded,
 )
 from opwright.tracing.outside.rules.abstract import registered_with
 from opwright.tracing.outside.walk import Walk, Way
@@ -78,6 +79,9 @@ def _of_user(walk: Walk, value: Any, name: str, way: Way) -> Iterator[Guard]:
     yield walk.describe(vars(value)[name], way.member(Fetch.ATTRIBUTE, name))
 
 
+_OF_STATE = (answers_otherwise, asks_torch, computes_in_decimal, needs_gradients_recorded)
+
+
 def _of_library(walk: Walk, value: Any, name: str, way: Way) -> Iterator[Guard]:
     """A member of Python, torch or NumPy: guard settings, and functions whose answers vary."""
     found, inside = vars(value)[name], way.member(Fetch.ATTRIBUTE, name)
@@ -89,7 +93,7 @@ def _of_library(walk: Walk, value: Any, name: str, way: Way) -> Iterator[Guard]:
         return  # variables are guarded one by one
     elif callable(found):
         is_replaced = isinstance(found, types.FunctionType) and not is_installed(found.__globals__.get("__name__"))
-        is_state = answers_otherwise(found) or asks_torch(found) or computes_in_decimal(found)
+        is_state = any(tells(found) for tells in _OF_STATE)
         if is_state or is_replaced or isinstance(found, abc.ABCMeta):
             yield walk.describe(found, inside)
         else:

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from opwright.settings import variable
 from opwright.tracing.outside.code.instructions import DYNAMIC, Lines, Named, named_by, used_constants
 from opwright.tracing.outside.code.unordered import ASKING
@@ -28,6 +30,7 @@ from opwright.tracing.outside.purity import (
     is_installed,
     is_third_party,
     module_of,
+    needs_gradients_recorded,
 )
 from opwright.tracing.outside.ran import spelled_code
 from opwright.tracing.outside.rules import containers
@@ -178,6 +181,8 @@ def _installed(walk: Walk, value: Any, way: Way, home: str) -> Guard:
         return walk.unknown(value, way, f"the answer of {home}.{value.__name__}")
     if asks_torch(value):
         return _answer(walk, value, way)
+    if needs_gradients_recorded(value):
+        return walk.same(value, way, _modes_of_gradients(walk, way))
     inner: list[Guard] = []
     if home.partition(".")[0] != "opwright":
         inner += _made_from(walk, value, way)
@@ -233,6 +238,12 @@ def _answer(walk: Walk, value: Any, way: Way) -> Guard:
     else:
         answer = walk.describe(value(), way.to(Fetch.CALL, None, asked))
     return walk.same(value, way, (answer,))
+
+
+def _modes_of_gradients(walk: Walk, way: Way) -> Iterator[Guard]:
+    """Whether gradients are recorded, as by a function that asks."""
+    for ask in (torch.is_grad_enabled, torch.is_inference_mode_enabled):
+        yield _answer(walk, ask, Way(Fetch.KNOWN, ask, f"torch.{ask.__name__}", way.code, way.lines))
 
 
 def builtin(walk: Walk, value: Any, way: Way) -> Guard:
