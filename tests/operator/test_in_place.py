@@ -42,6 +42,12 @@ def clear_the_diagonal(x: Tensor) -> Tensor:
     return y.cumsum(0)
 
 
+def fill_the_diagonal(x: Tensor) -> Tensor:
+    y = (x @ x.mT).fill_diagonal_(-torch.inf)
+    cube = (x[:4, :4, None] * torch.ones(4)).fill_diagonal_(2.5)
+    return y.softmax(-1) @ x * cube.sum()
+
+
 def change_what_is_detached(x: Tensor) -> Tensor:
     y = x * 1
     z = y.detach()
@@ -94,6 +100,7 @@ FUNCTIONS = (
         reshape_what_the_library_made,
         reshape_one_of_several,
         permute_and_fill,
+        fill_the_diagonal,
     ),
 )
 

@@ -131,3 +131,24 @@ def test_a_list_that_is_changed_itself_is_the_function_s() -> None:
 def test_what_holds_no_tensors_cannot_be_changed() -> None:
     with pytest.raises(UnsupportedParameter, match="mutates= names 'rate'"):
         opwright.operator(step_.reference, mutates=("rate",))
+
+
+def grown_(state, x):  # no annotation says that these are tensors, and in what
+    members = state.values() if isinstance(state, dict) else state
+    for member in members:
+        member.mul_(0.9).add_(x.mean(0))
+    return x - sum(members)
+
+
+@pytest.mark.parametrize("container", [dict, list, tuple])
+def test_containers_without_annotations_have_kernels(container: Any) -> None:
+    operator = opwright.operator(mutates=("state",))(grown_)
+    states = [[torch.ones(4), torch.zeros(4)] for _ in range(2)]
+    given = [dict(enumerate(state)) if container is dict else container(state) for state in states]
+    for _ in range(3):
+        x = tensors((3, 4))[0]
+        torch.testing.assert_close(operator(given[0], x), grown_(given[1], x))
+        torch.testing.assert_close(*states)
+        assert operator.last_rung == "cpp"
+    assert operator.on("cpp")(given[0], x).shape == (3, 4)
+    torch.testing.assert_close(operator(torch.ones(2, 4), x), grown_(torch.ones(2, 4), x))

@@ -154,13 +154,15 @@ class BaseOperator(Transforming["BaseOperator"], HasStructure, Flattens, Capture
             self._registered.register(self._signature.outputs)
 
     def _make_server(self) -> Server | StructuredServer | MutatingServer | MutatingStructuredServer:
-        if self._mutated and not self._signature.is_flat:
-            about = (self._positional, self._signature, self._make_mutating)
-            return MutatingStructuredServer(self._fallbacks.name, *about)
         if self._mutated:
+            about = (self._positional, self._signature, self._make_mutating)
+            structured = MutatingStructuredServer(self._fallbacks.name, *about)
+            if not self._signature.is_flat:
+                return structured
             self._functional = self._family.functional(self._mutated)
             functional = lambda: self._flattened(())[0].server  # noqa: E731
-            return MutatingServer(self._positional, self._signature, self._mutated, functional, self._fallbacks)
+            about_flat = (self._positional, self._signature, self._mutated, functional, self._fallbacks)
+            return MutatingServer(*about_flat, in_containers=structured)
         if not self._signature.is_flat:
             flat = lambda *given: self._family.flat(*given).server  # noqa: E731
             return StructuredServer(self._positional, self._signature, flat, self._fallbacks, self._served_cast)

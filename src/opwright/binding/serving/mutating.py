@@ -6,7 +6,7 @@ The functional operator and its gradients are derived like any other; autograd r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.utils._pytree import tree_map_only
@@ -16,6 +16,7 @@ from opwright.binding.environment import is_quiet
 from opwright.binding.fallbacks import Fallbacks
 from opwright.binding.functional import Done
 from opwright.binding.own_errors import is_for_the_caller, runs_reference
+from opwright.binding.rungs import RungName
 from opwright.binding.serving.hot_path import HotPath
 from opwright.binding.serving.inside import RunsInside, insides
 from opwright.binding.serving.listening import is_heard, tell
@@ -28,6 +29,13 @@ from opwright.tracing.interface.signature import Signature
 from opwright.tracing.recording.faults import fault_of
 
 _DEVICES = ("cpu", "cuda")
+_CONTAINERS = (list, dict, tuple)
+
+
+class _ServesContainers(Protocol):
+    last_rung: RungName | None
+
+    def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any], *, pinned: bool = False) -> Any: ...
 
 
 class MutatingServer(HotPath):
@@ -39,6 +47,7 @@ class MutatingServer(HotPath):
         mutated: Positions of those that it changes.
         functional: Returns the server of the functional operator.
         fallbacks: Warned why the reference serves a call.
+        in_containers: Serves calls in which an argument that it changes is a list or a dict, where no annotation says.
     """
 
     def __init__(
@@ -48,12 +57,14 @@ class MutatingServer(HotPath):
         mutated: Sequence[int],
         functional: Callable[[], Server],
         fallbacks: Fallbacks,
+        in_containers: _ServesContainers | None = None,
     ) -> None:
         super().__init__(signature, mutated)
         self._reference = reference
         self._mutated = mutated
         self._functional = functional
         self._fallbacks = fallbacks
+        self._in_containers = in_containers
 
     @property
     def changes_any(self) -> bool:
@@ -68,6 +79,10 @@ class MutatingServer(HotPath):
         if is_heard():
             return tell(self._fallbacks.name, lambda *a, **k: self.serve(a, k, pinned=pinned), args, kwargs)
         given = self._signature.bind(args, kwargs)
+        if self._in_containers and any(isinstance(given[position], _CONTAINERS) for position in self._mutated):
+            result = self._in_containers.serve(args, kwargs, pinned=pinned)
+            self.last_rung = self._in_containers.last_rung
+            return result
         try:
             made = self._made(given, pinned=pinned)
         except Exception as error:  # nothing has changed yet

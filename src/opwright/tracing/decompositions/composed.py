@@ -51,6 +51,8 @@ class ComposedUnderTransforms(Composed):
             return _linear(*args, **(kwargs or {}))
         if func is functional.one_hot:
             return _one_hot(*args, **(kwargs or {}))
+        if func is torch.Tensor.fill_diagonal_:
+            return _fill_diagonal(*args, **(kwargs or {}))
         if func in _QUANTILES:
             _check_quantiles(*args[1:], **(kwargs or {}))
         if func in _DECOMPOSED_WRONGLY or (func in _LOSES_OUT and (kwargs or {}).get("out") is not None):
@@ -74,6 +76,18 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     if bias is None or input.dim() <= 2 or not functorch.are_active():
         return functional.linear(input, weight, bias)
     return torch.matmul(input, weight.mT) + bias
+
+
+def _fill_diagonal(self: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
+    """Fill a view of the diagonal, where torch asks for strides; that of a tall matrix may begin again below."""
+    is_cube = self.dim() > 1 and all(size == self.shape[0] for size in self.shape)
+    if not is_cube and (self.dim() != 2 or (wrap and self.shape[0] > self.shape[1])):
+        return self.fill_diagonal_(fill_value, wrap)
+    diagonal = self
+    while diagonal.dim() > 1:
+        diagonal = diagonal.diagonal(0, 0, -1)
+    diagonal.fill_(fill_value)
+    return self
 
 
 def _one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
