@@ -54,7 +54,10 @@ class FunctionalReference:
         if unchanged:
             returned = tree_map_only(torch.Tensor, lambda tensor: unchanged.get(id(tensor), tensor), returned)
         if len(unchanged) == len(copies) and not _computes(returned, arguments):
-            raise LeftToFunction("the function changes none of its arguments, and computes nothing")
+            raise LeftToFunction(
+                "the function changes none of its arguments, and computes nothing",
+                hint="change an argument, or return a tensor that it computes",
+            )
         return returned, [None if id(copy) in unchanged else copy for copy in copies]
 
     def fallback(self, *arguments: Any) -> Done:
