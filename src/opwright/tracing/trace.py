@@ -20,7 +20,7 @@ from opwright.tracing.effects.gradient_mode import SwitchesOn
 from opwright.tracing.effects.owners import UNWATCHED
 from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph, GraphInput
-from opwright.tracing.interface.aliases import MAY_COPY, refuse_views
+from opwright.tracing.interface.aliases import AS_TRACED, MAY_COPY, refuse_views
 from opwright.tracing.interface.maybe_views import may_be_views
 from opwright.tracing.interface.results import Result, read_result
 from opwright.tracing.interface.signature import place_of
@@ -140,6 +140,8 @@ class Session:
                 unchanged as watch,
             ):
                 returned = reference(*arguments)
+            if (as_traced := getattr(reference, AS_TRACED, None)) is not None:
+                returned = as_traced(returned, arguments, self._is_copy)
             self.switches_gradients_on |= switching.is_so
             self._recorder.lent.ensure_same()
             self.asks_for_identity |= watch.asks_for_identity
@@ -179,6 +181,13 @@ class Session:
                     self._name(f"{name}_{position}", member)
             self._name(name, value)
         return result, outputs
+
+    def _is_copy(self, tensor: Any, of: Any) -> bool:
+        """Whether a tensor is still what a copy of another one gave."""
+        if not (self._recorder.has(tensor) and self._recorder.has(of)):
+            return False
+        node, copied = self.node(tensor), self.node(of)
+        return node is copied or (node.target is torch.ops.aten.clone.default and node.args[0] is copied)
 
     def _use_given(self, outputs: Sequence[torch.Tensor]) -> None:
         """Read given values instead of computing them; one that the reference does not compute is unused."""
