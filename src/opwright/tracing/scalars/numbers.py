@@ -190,10 +190,13 @@ class NumberTable:
         for guard in self._environment.guards:
             if not guard.expr.free_symbols.isdisjoint(self._tensors):
                 yield self._assumed(guard.expr)
+        computed = dict.fromkeys(
+            chain.from_iterable(sympy.postorder_traversal(expression) for expression, _ in self._demands)
+        )
+        for part in computed:
+            if not part.is_Atom:
+                yield _lies_in(self._value(part), FINITE)
         for expression, within in self._demands:
-            for part in sympy.postorder_traversal(expression):
-                if not part.is_Atom:
-                    yield _lies_in(self._value(part), FINITE)
             if within is not None:
                 yield _lies_in(self._value(expression), within)
 
