@@ -41,6 +41,7 @@ from opwright.tracing.scalars.uses import (
 NUMBER = "number"  # in the `meta` of a node that stands for a Python number: one that promotes as it does
 EXPONENTS_APART = (2, 3, 0.5, -1, -2, -0.5, 1, 0)  # not by a general power, see lowering/pointwise/table.py
 FINITE = Bounds(-sys.float_info.max, sys.float_info.max)
+BY_MODULE = "compute with numbers, and call functions of math by their module, as in math.sqrt(n)"
 COMPARISONS = {"==": torch.eq, "!=": torch.ne, "<": torch.lt, "<=": torch.le, ">": torch.gt, ">=": torch.ge}
 _LARGEST_SIZE = 2**40
 _MOST = 3e38  # a larger float is a constant, see binding/serving/numbers.py
@@ -160,9 +161,9 @@ class NumberTable:
         if not self.is_size(number):
             raise self.refuse(fact, number.node.expr)
 
-    def refuse(self, fact: str, expression: Any) -> NumberNeeded:
+    def refuse(self, fact: str, expression: Any, hint: str | None = None) -> NumberNeeded:
         """The refusal for a place that needs the values of numbers, with their names."""
-        return meets(NumberNeeded(fact, names=self._names_in(expression)))
+        return meets(NumberNeeded(fact, names=self._names_in(expression), hint=hint))
 
     def guards(self) -> tuple[NumberGuard, ...]:
         """What the trace assumed of the numbers.
@@ -207,7 +208,7 @@ class NumberTable:
             return reduce(combine, map(self._assumed, expression.args))
         relation = RELATIONS.get(type(expression).__name__)
         if relation is None or (relation == "==" and not all(map(is_exact, expression.args))):
-            raise self.refuse(f"tracing needs the value of {self._spelled(expression)}", expression)
+            raise self.refuse(f"tracing needs the value of {self._spelled(expression)}", expression, BY_MODULE)
         left, right = (as_number_tensor(self._value(side)) for side in expression.args)
         return COMPARISONS[relation](left, right)
 
