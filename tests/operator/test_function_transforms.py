@@ -372,3 +372,19 @@ def test_forward_mode_through_an_opaque_step_is_refused(function):
         torch.func.jvp(function, (x,), (x,))
     with forward_ad.dual_level(), pytest.raises(NoKernel, match="derivative of numpy_sine by forward mode"):
         function(forward_ad.make_dual(x, x))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: x.sum() / x.numel(), lambda x: x.shape[0] - x.sum(), lambda x: x.amax() * x.shape[-1] ** 0.5],
+    ids=["quotient", "difference", "root"],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_size_beside_what_has_no_dimension_but_that_of_the_batch(function, dtype):
+    operator = opwright.operator(function)
+    for sizes in ((3, 4, 5), (2, 6, 3)):
+        x = torch.randn(sizes, generator=torch.Generator().manual_seed(0)).to(dtype)
+        close = {} if dtype is torch.float32 else {"rtol": 2e-2, "atol": 2e-2}  # eager rounds the sum of bfloat16
+        torch.testing.assert_close(torch.vmap(operator)(x), torch.vmap(function)(x), **close)
+        found, expected = [torch.func.vmap(torch.func.grad(each))(x) for each in (operator, function)]
+        torch.testing.assert_close(found, expected)

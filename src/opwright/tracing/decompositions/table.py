@@ -141,6 +141,11 @@ def _contiguous(x: torch.Tensor, *, memory_format: torch.memory_format = torch.c
     return x.clone(memory_format=memory_format)
 
 
+def _to_copy(x: Any, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
+    """A size as a tensor: `vmap` converts the numbers beside tensors that have no dimension but its own."""
+    return NotImplemented if isinstance(x, torch.Tensor) else torch.full((), x, dtype=dtype)
+
+
 def _whole(*_: Any, **__: Any) -> Any:
     """An operation that is best left to the library as a whole."""
     return NotImplemented
@@ -250,6 +255,7 @@ _WHOLE: tuple[OpOverload, ...] = (
 
 OWN_DECOMPOSITIONS: Mapping[OpOverload, Callable[..., Any]] = {
     aten.contiguous.default: _contiguous,
+    aten._to_copy.default: _to_copy,
     aten.add.Tensor: _scaled(aten.add.Tensor),
     aten.sub.Tensor: _scaled(aten.sub.Tensor),
     aten.addmm.default: _add_product(aten.mm.default),
