@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -29,7 +30,7 @@ class FunctionalReference:
         self.__wrapped__ = reference
         self.__name__ = reference.__name__
         self._mutated = mutated
-        setattr(self, AS_TRACED, self._as_traced)  # an attribute, which wrappers keep
+        setattr(self, AS_TRACED, partial(_as_traced, mutated))  # an attribute, which wrappers keep
 
     def __call__(self, *arguments: Any) -> tuple[Any, list[torch.Tensor]]:
         """Call the reference on copies.
@@ -48,31 +49,6 @@ class FunctionalReference:
             )
         return returned, copies
 
-    def _as_traced(
-        self, made: tuple[Any, list[torch.Tensor]], arguments: Sequence[Any], is_copy: Callable[[Any, Any], bool]
-    ) -> tuple[Any, list[torch.Tensor | None]]:
-        """What a call has returned in a trace, with None for copies that it left as they were.
-
-        Args:
-            made: What it returned.
-            arguments: Its arguments.
-            is_copy: Tells whether a tensor is a copy of another one in the trace, at its end.
-
-        Raises:
-            LeftToFunction: If it changes none, and computes nothing.
-        """
-        returned, copies = made
-        pairs = [(copy, arguments[position]) for position, copy in zip(self._mutated, copies, strict=True)]
-        unchanged = {id(copy): argument for copy, argument in pairs if is_copy(copy, argument)}
-        if unchanged:
-            returned = tree_map_only(torch.Tensor, lambda tensor: unchanged.get(id(tensor), tensor), returned)
-        if len(unchanged) == len(copies) and not _computes(returned, arguments):
-            raise LeftToFunction(
-                "the function changes none of its arguments, and computes nothing",
-                hint="change an argument, or return a tensor that it computes",
-            )
-        return returned, [None if id(copy) in unchanged else copy for copy in copies]
-
     def fallback(self, *arguments: Any) -> Done:
         """Call the reference on the arguments themselves."""
         return Done(getattr(self.__wrapped__, "fallback", self.__wrapped__)(*arguments))
@@ -84,7 +60,37 @@ def _lies(tensor: torch.Tensor) -> tuple[Any, ...]:
     return memory_of(inside), tuple(inside.shape), inside.stride(), inside.storage_offset()
 
 
-def _computes(returned: Any, arguments: Sequence[Any]) -> bool:
+def _as_traced(
+    mutated: Sequence[int],
+    made: tuple[Any, list[torch.Tensor]],
+    arguments: Sequence[Any],
+    is_copy: Callable[[Any, Any], bool],
+) -> tuple[Any, list[torch.Tensor | None]]:
+    """What a call has returned in a trace, with None for copies that it left as they were.
+
+    Args:
+        mutated: Positions of the arguments that were copied.
+        made: What the call returned.
+        arguments: Its arguments.
+        is_copy: Tells whether a tensor is a copy of another one in the trace, at its end.
+
+    Raises:
+        LeftToFunction: If it changes none, and computes nothing.
+    """
+    returned, copies = made
+    pairs = [(copy, arguments[position]) for position, copy in zip(mutated, copies, strict=True)]
+    unchanged = {id(copy): argument for copy, argument in pairs if is_copy(copy, argument)}
+    if unchanged:
+        returned = tree_map_only(torch.Tensor, lambda tensor: unchanged.get(id(tensor), tensor), returned)
+    if len(unchanged) == len(copies) and not computes(returned, arguments):
+        raise LeftToFunction(
+            "the function changes none of its arguments, and computes nothing",
+            hint="change an argument, or return a tensor that it computes",
+        )
+    return returned, [None if id(copy) in unchanged else copy for copy in copies]
+
+
+def computes(returned: Any, arguments: Sequence[Any]) -> bool:
     """Whether a tensor that is no argument is among what a reference returned."""
     given = set(map(id, arguments))
     return any(isinstance(leaf, torch.Tensor) and id(leaf) not in given for leaf in tree_leaves(returned))

@@ -10,18 +10,21 @@ import re
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import torch
 from torch import nn
 from torch.utils._pytree import TreeSpec, tree_unflatten
 
+from opwright.binding.functional import computes
 from opwright.binding.variants.states import State
 from opwright.derivation.backward import imitate_eager
 from opwright.errors import ChangesItself, OpwrightError
 from opwright.ir.names.identifiers import identifiers
 from opwright.nn.copies import Copied
 from opwright.nn.given import GivenContainers
+from opwright.tracing.interface.aliases import AS_TRACED
 from opwright.tracing.outside.plain import is_plain
 from opwright.tracing.outside.rules.layers import BOOKKEEPING
 from opwright.tracing.outside.unasked import is_a
@@ -85,6 +88,7 @@ class ModuleReference:
         self._mutated = tuple(mutated)
         self._forward = forward
         self._is_inside = is_inside
+        setattr(self, AS_TRACED, partial(_as_traced, self._mutated))  # an attribute, which wrappers keep
         if is_inside:
             imitate_eager(self)
 
@@ -142,3 +146,13 @@ def tensor_names(dotted: Sequence[str]) -> list[str]:
     plain = [re.sub(r"\W", "_", name, flags=re.ASCII) for name in dotted]
     names = identifiers([f"layer_{name}" if name[:1].isdigit() else name for name in plain])
     return [f"{name}_at_{place}" if names.count(name) > 1 else name for place, name in enumerate(names)]
+
+
+def _as_traced(
+    mutated: Sequence[int], made: Any, leaves: Sequence[Any], is_copy: Callable[[Any, Any], bool]
+) -> tuple[Any, list[torch.Tensor | None]]:
+    """What a call has returned in a trace, with None for buffers that it left as they were."""
+    returned, values = made
+    keeps_all = not computes(returned, leaves)  # kernels compute something
+    pairs = zip(values, mutated, strict=True)
+    return returned, [value if keeps_all or not is_copy(value, leaves[position]) else None for value, position in pairs]

@@ -379,9 +379,10 @@ def _constants_in(members: Sequence[Any]) -> list[Any]:
     return [member for member in members if not isinstance(member, torch.Tensor)]
 
 
-def _write(leaves: Sequence[Any], mutated: Sequence[int], values: Sequence[torch.Tensor]) -> None:
+def _write(leaves: Sequence[Any], mutated: Sequence[int], values: Sequence[torch.Tensor | None]) -> None:
     for position, value in zip(mutated, values, strict=True):
-        leaves[position].copy_(value)
+        if value is not None:  # None for what the call leaves as it is
+            leaves[position].copy_(value)
 
 
 def _refusal_of(call: Call) -> OpwrightError | None:
