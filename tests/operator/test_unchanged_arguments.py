@@ -141,3 +141,18 @@ def test_transforms() -> None:
         value, tangent = torch.func.jvp(lambda x: function(x, average[0], False), (x,), (t,))  # noqa: B023
         torch.testing.assert_close((value, tangent), (x - 1, t))
     assert average._version == 0
+
+
+@pytest.mark.parametrize("lies", [lambda x: x.mT, lambda x: x.to(memory_format=torch.channels_last)])
+def test_results_lie_as_those_of_eager(lies: Callable[[Tensor], Tensor]) -> None:
+    operator, average = made(averaged), torch.zeros(3, 4, 4)
+    for training in (False, True, False) * TIMES:
+        x = lies(torch.randn(2, 3, 4, 4)).requires_grad_()
+        found, expected = operator(x, average, training), averaged(x, average.clone(), training)
+        assert found.stride() == expected.stride()
+        assert gradient_of(found, x).stride() == gradient_of(expected, x).stride()
+        assert operator.last_rung == "cpp"
+
+
+def gradient_of(out: Tensor, x: Tensor) -> Tensor:
+    return torch.autograd.grad(out.square().sum(), x)[0]

@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from opwright.errors import NoKernel
 from opwright.tracing.effects.watch import unchanged_outside
 from opwright.tracing.graph import Graph, value_of
-from opwright.tracing.interface.aliases import MAY_COPY
+from opwright.tracing.interface.aliases import AS_TRACED, MAY_COPY
 from opwright.tracing.interface.orders import MEMORY_FORMATS, Order, empty_in, is_dense, is_in_channels_last, order_of
 from opwright.tracing.interface.results import read_result
 from opwright.tracing.interface.specs import ArgumentSpec, ConstantSpec, NumberSpec, TensorSpec
@@ -75,7 +75,7 @@ def result_orders(
         return as_written
     modes = Modes() if gradients else Modes.of_caller()
     try:
-        seen = in_fresh_thread(lambda: _seen(reference, specs, differentiated=bool(gradients)), modes)
+        seen = in_fresh_thread(lambda: _seen(reference, specs, graph.copies, differentiated=bool(gradients)), modes)
     except RanMore:
         raise
     except NoSuchView as error:
@@ -109,13 +109,22 @@ def _permutes(graph: Graph, gradients: Sequence[Node]) -> bool:
     )
 
 
-def _seen(reference: Callable[..., Any], specs: Sequence[ArgumentSpec], *, differentiated: bool) -> ResultOrders:
+def _seen(
+    reference: Callable[..., Any],
+    specs: Sequence[ArgumentSpec],
+    copies: Sequence[bool] = (),
+    *,
+    differentiated: bool,
+) -> ResultOrders:
     spare_the_compiler()
     drawn = DrawnOrders()
     with torch.device("meta"), _AsOnProcessor(), MemoryFormats(), ProcessorFormats(), GoesOn(), drawn:
         arguments = [_argument(spec) for spec in specs]
         with unchanged_outside(reference.__name__, reference):  # arguments get the attributes of a module's tensors
             returned = reference(*arguments)
+        if copies:
+            told = iter(copies)
+            returned = getattr(reference, AS_TRACED)(returned, arguments, lambda *_: next(told))
         _, outputs = read_result(reference.__name__, returned, () if hasattr(reference, MAY_COPY) else arguments)
         orders, are_dense = tuple(map(_order, outputs)), all(map(is_dense, outputs))
         if not differentiated:

@@ -62,6 +62,7 @@ class Session:
         self._variables: list[tuple[str, torch.Tensor]] = []
         self._given: dict[int, TensorSpec] = {}  # given values of what the reference computes, by input
         self._raising: tuple[Node, ...] = ()
+        self._copies: list[bool] = []
         self._on_gpu = False
         self._is_conditioned = self._is_permuted = False
         self.asks_for_identity = self.switches_gradients_on = False
@@ -184,10 +185,10 @@ class Session:
 
     def _is_copy(self, tensor: Any, of: Any) -> bool:
         """Whether a tensor is still what a copy of another one gave."""
-        if not (self._recorder.has(tensor) and self._recorder.has(of)):
-            return False
-        node, copied = self.node(tensor), self.node(of)
-        return node is copied or (node.target is torch.ops.aten.clone.default and node.args[0] is copied)
+        node, copied = (self.node(each) if self._recorder.has(each) else None for each in (tensor, of))
+        clones = node is not None and node.target is torch.ops.aten.clone.default and node.args[0] is copied
+        self._copies.append(clones)
+        return clones
 
     def _use_given(self, outputs: Sequence[torch.Tensor]) -> None:
         """Read given values instead of computing them; one that the reference does not compute is unused."""
@@ -253,6 +254,7 @@ class Session:
             number_guards=() if self._is_conditioned else self._recorder.numbers.guards(),
             operations=tuple(self._recorder.operations),
             draws=self._recorder.draws,
+            copies=tuple(self._copies),
             needs_row_major=self._recorder.needs_row_major,
             needs_whole_memory=self._recorder.needs_whole_memory,
             asks_for_identity=self.asks_for_identity,

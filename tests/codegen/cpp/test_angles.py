@@ -125,3 +125,14 @@ def test_complex_values_and_gradients(seed):
                 for one, other in zip(ours, theirs, strict=True):
                     assert one is other is None or torch.allclose(one, other, 1e-4, 1e-4)
     assert operator.last_rung == "cpp"
+
+
+def standardized(x, w):
+    return ((x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True, unbiased=False) + 0.1).sqrt() * w).sin()
+
+
+def test_an_angle_may_be_divided_by_a_number_of_its_row():
+    operator, x, w = Operator(standardized), torch.randn(4, 3), torch.ones(3)
+    jacobian = torch.func.jacrev(lambda function, x: function(x, w).sum(), argnums=1)
+    found, expected = jacobian(operator, x), jacobian(standardized, x)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)

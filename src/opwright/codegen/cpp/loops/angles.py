@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from opwright.codegen.cpp.expression import CPP_TYPES, OF_ANGLES, OF_COMPLEX_ANGLES, spell_value
+from opwright.codegen.cpp.expression import OF_ANGLES, OF_COMPLEX_ANGLES, spell_value
 from opwright.codegen.cpp.loops.access import Access
+from opwright.codegen.cpp.loops.divisors import local_type
 from opwright.ir.contents import needed, statements
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Apply, Expression, Load, nodes, rewrite_children
@@ -93,7 +94,7 @@ class Angles:
         for let in self.lets:
             if let.name in elements or not isinstance(let.value, Load):
                 known = elements.get(let.name) or spell_value(let.value)
-                yield f"{indent}  const {CPP_TYPES[let.value.dtype]} {let.name} = {known};"
+                yield f"{indent}  const {local_type(let.value)} {let.name} = {known};"
         for farther, value in self.compared:
             yield f"{indent}  farthest = {farther}(farthest, {spell_value(value)});"
         yield f"{indent}}}"

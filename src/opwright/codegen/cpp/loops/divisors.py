@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import frexp, isfinite
 
+from opwright.codegen.cpp.expression import CPP_TYPES
 from opwright.codegen.cpp.loops.prepared import Preparing
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Apply, Expression, Literal, Local, rewrite_children
@@ -26,6 +27,11 @@ def with_divisors(kernel: Kernel) -> Kernel:
 def is_divisor(value: Expression) -> bool:
     """Whether a value is what `x / total` needs of `total`, no number."""
     return isinstance(value, Apply) and value.function == DIVISOR
+
+
+def local_type(value: Expression) -> str:
+    """The type of a local variable with a value, in C++."""
+    return "Divisor" if is_divisor(value) else CPP_TYPES[value.dtype]
 
 
 class _Divisors(Preparing):

@@ -8,7 +8,7 @@ from opwright.codegen.cpp.expression import CPP_TYPES, TRANSCENDENTAL, spell_val
 from opwright.codegen.cpp.loops.access import Access, accesses_of, handed_over, store_names
 from opwright.codegen.cpp.loops.angles import angles_of, has_complex_angles
 from opwright.codegen.cpp.loops.blends import is_mask, with_blends, with_choices
-from opwright.codegen.cpp.loops.divisors import with_divisors
+from opwright.codegen.cpp.loops.divisors import local_type, with_divisors
 from opwright.codegen.cpp.loops.lanes import lanes_function
 from opwright.codegen.cpp.loops.narrow import with_narrow_functions
 from opwright.codegen.cpp.loops.pieces import is_long, pieces_of, with_results
@@ -163,12 +163,12 @@ def _point_functions(
     for piece in pieces:
         stored = names if piece is pieces[-1] else ()
         given = dict.fromkeys(rows[part].argument for part in (*(let.name for let in piece.loads), *stored))
-        given |= {(f"const {_kind(let)}*", f"{let.name}_kept"): None for let in piece.given}
-        given |= {(f"{_kind(let)}*", f"{let.name}_kept"): None for let in piece.kept}
+        given |= {(f"const {local_type(let.value)}*", f"{let.name}_kept"): None for let in piece.given}
+        given |= {(f"{local_type(let.value)}*", f"{let.name}_kept"): None for let in piece.kept}
         called = shared.new_name()
         parameters = ", ".join(f"{kind} {each}" for kind, each in given)
         body = _assigned(piece.loads, elements)
-        body += [f"const {_kind(let)} {let.name} = {let.name}_kept[j - begin];" for let in piece.given]
+        body += [f"const {local_type(let.value)} {let.name} = {let.name}_kept[j - begin];" for let in piece.given]
         body += _assigned(piece.lets, elements)
         body += [f"{let.name}_kept[j - begin] = {let.name};" for let in piece.kept]
         body += _written(kernel, elements, values) if stored else []
@@ -176,7 +176,7 @@ def _point_functions(
         function = "\n".join([head, *_loop("begin", "end", body, "  "), "}"])
         if (known := shared.name_of(function, called)) == called:
             functions.append(function)
-        lines += [f"    {_kind(let)} {let.name}_kept[piece_run];" for let in piece.kept]
+        lines += [f"    {local_type(let.value)} {let.name}_kept[piece_run];" for let in piece.kept]
         lines.append(f"    {known}(begin, end, {', '.join(each for _, each in given)});")
     return [*functions, "\n".join([*lines, "  }", "}"])]
 
@@ -206,7 +206,7 @@ def _short_body(kernel: Kernel, elements: Mapping[str, str], begin: str, end: st
 def _assigned(lets: Sequence[Let], elements: Mapping[str, str]) -> list[str]:
     """The lines that compute values at a point, or read them there; what is uniform over the row is known."""
     return [
-        f"const {_kind(let)} {let.name} = {elements.get(let.name) or spell_value(let.value)};"
+        f"const {local_type(let.value)} {let.name} = {elements.get(let.name) or spell_value(let.value)};"
         for let in lets
         if let.name in elements or not isinstance(let.value, Load)
     ]
@@ -226,10 +226,6 @@ def _written(kernel: Kernel, elements: Mapping[str, str], values: Sequence[Expre
 def _loop(begin: str, end: str, body: Sequence[str], indent: str) -> list[str]:
     head = f"{indent}for (Size j = {begin}; j < {end}; ++j) {{"
     return ["#pragma omp simd", head, *(f"{indent}  {line}" for line in body), f"{indent}}}"]
-
-
-def _kind(let: Let) -> str:
-    return CPP_TYPES[let.value.dtype]
 
 
 def _axes_handed_over(kernel: Kernel) -> int:

@@ -15,7 +15,7 @@ from opwright.codegen.cpp.loops.access import (
     with_past,
 )
 from opwright.codegen.cpp.loops.angles import angles_of
-from opwright.codegen.cpp.loops.divisors import is_divisor
+from opwright.codegen.cpp.loops.divisors import local_type
 from opwright.codegen.cpp.loops.reductions import ReducerSpelling, column_reducer, row_reducer
 from opwright.codegen.cpp.loops.stages import given_back, stage_loops, stages_of
 from opwright.ir.contents import locals_in, reducing_stores
@@ -84,7 +84,8 @@ class RowEmitter:
             for reduction in phase.reductions:
                 spelling = row_reducer(reduction.function, reduction.value.dtype)
                 lines.append(
-                    f"  const {_kind(reduction.value)} {reduction.name} = {spelling.end.format(kept_name(reduction))};"
+                    f"  const {local_type(reduction.value)} {reduction.name}"
+                    f" = {spelling.end.format(kept_name(reduction))};"
                 )
             lines += _bindings(phase.after)
             known |= {let.name for let in phase.lets if let in self.kept}
@@ -113,7 +114,7 @@ class RowEmitter:
         lines += self._pointers(self._used_after(phase))
         for reduction in phase.reductions:
             end = spellings[reduction.name].end.format(f"reductions.{reduction.name}")
-            lines.append(f"  const {_kind(reduction.value)} {reduction.name} = {end};")
+            lines.append(f"  const {local_type(reduction.value)} {reduction.name} = {end};")
         lines += _bindings(self._fixed_for([store.value for store in self.schedule.once]))
         lines += [f"  *{self.names[id(store)]} = {spell_value(store.value)};" for store in self.schedule.once]
         return "\n".join([*lines, "}"])
@@ -217,10 +218,10 @@ class RowEmitter:
         seen = {local.name for local in locals_in(*phase.values, *(let.value for let in lets))}
         for let in self.kept:
             if let.name in known and let.name in seen:
-                yield f"const {_kind(let.value)} {let.name} = {let.name}_kept_row[j];"
+                yield f"const {local_type(let.value)} {let.name} = {let.name}_kept_row[j];"
         for let in lets:
             value = self._elements[let.name] if isinstance(let.value, Load) else spell_value(let.value)
-            yield f"const {_kind(let.value)} {let.name} = {value};"
+            yield f"const {local_type(let.value)} {let.name} = {value};"
             if let in self.kept:
                 yield f"{let.name}_kept_row[j] = {let.name};"
 
@@ -296,7 +297,7 @@ def column_functions(kernel: Kernel, name: str) -> str:
     totals = [_row(k, s.kept_as, f"{n}_total") for k, n, s in triples]
     others = [_row(len(reducing) + k, f"const {s.kept_as}", f"{n}_other") for k, n, s in triples]
     some = [_row(len(reducing) + k, "float", f"{n}_some") for k, n, _ in triples]
-    ends = [_row(len(reducing) + k, _kind(store.value), names[k]) for k, store in enumerate(reducing)]
+    ends = [_row(len(reducing) + k, local_type(store.value), names[k]) for k, store in enumerate(reducing)]
     parts = [
         ("start", totals, [f"{n}_total[j] = {s.start};" for _, n, s in triples]),
         ("combine", totals + others, [s.step.format(f"{n}_total[j]", f"{n}_other[j]") for _, n, s in triples]),
@@ -340,7 +341,7 @@ def _end_past(past: Sequence[str]) -> Iterable[str]:
 def _bindings(lets: Iterable[Let]) -> Iterable[str]:
     for let in lets:
         if not isinstance(let.value, Load):
-            yield f"  const {_kind(let.value)} {let.name} = {spell_value(let.value)};"
+            yield f"  const {local_type(let.value)} {let.name} = {spell_value(let.value)};"
 
 
 def _name_of(value: Expression) -> str | None:
@@ -358,7 +359,3 @@ def kept_name(reduction: Reduce) -> str:
             return f"{reduction.name}_found"
         case _:
             return f"{reduction.name}_total"
-
-
-def _kind(value: Expression) -> str:
-    return "Divisor" if is_divisor(value) else CPP_TYPES[value.dtype]

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
-from opwright.codegen.cpp.expression import CPP_TYPES, TRANSCENDENTAL, spell_value
+from opwright.codegen.cpp.expression import TRANSCENDENTAL, spell_value
+from opwright.codegen.cpp.loops.divisors import local_type
 from opwright.ir.contents import locals_in, needed
 from opwright.ir.expressions.dtype import DType
 from opwright.ir.expressions.expression import Apply, Expression, Load, Local, children, nodes, rewrite_children
@@ -109,7 +110,7 @@ def stage_loops(stages: Sequence[Stage], elements: Mapping[str, str]) -> Iterato
     """
     for stage in stages:
         for let in stage.kept:
-            yield f"{CPP_TYPES[let.value.dtype]} {let.name}_kept[sum_run];"
+            yield f"{local_type(let.value)} {let.name}_kept[sum_run];"
         yield "#pragma omp simd"
         yield "for (Size j = begin; j < end; ++j) {"
         yield from (f"  {line}" for line in given_back(stage))
@@ -117,14 +118,14 @@ def stage_loops(stages: Sequence[Stage], elements: Mapping[str, str]) -> Iterato
             if isinstance(let.value, Load) and let.name not in elements:
                 continue  # one value for the row
             value = elements.get(let.name) or spell_value(let.value)
-            yield f"  const {CPP_TYPES[let.value.dtype]} {let.name} = {value};"
+            yield f"  const {local_type(let.value)} {let.name} = {value};"
         yield from (f"  {let.name}_kept[j - begin] = {let.name};" for let in stage.kept)
         yield "}"
 
 
 def given_back(stage: Stage) -> list[str]:
     """The lines that read what earlier stages kept."""
-    return [f"const {CPP_TYPES[let.value.dtype]} {let.name} = {let.name}_kept[j - begin];" for let in stage.given]
+    return [f"const {local_type(let.value)} {let.name} = {let.name}_kept[j - begin];" for let in stage.given]
 
 
 def _is_dead(let: Let, lets: Sequence[Let], results: Sequence[Expression]) -> bool:
