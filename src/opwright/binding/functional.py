@@ -90,6 +90,13 @@ def _as_traced(
     return returned, [None if id(copy) in unchanged else copy for copy in copies]
 
 
+def write_back(arguments: Sequence[Any], mutated: Sequence[int], values: Sequence[torch.Tensor | None]) -> None:
+    """Give arguments their new values; None stands for one that the call leaves as it is."""
+    for position, value in zip(mutated, values, strict=True):
+        if value is not None:
+            arguments[position].copy_(value)
+
+
 def computes(returned: Any, arguments: Sequence[Any]) -> bool:
     """Whether a tensor that is no argument is among what a reference returned."""
     given = set(map(id, arguments))

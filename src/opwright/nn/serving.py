@@ -16,6 +16,7 @@ from opwright.api.operator import Operator
 from opwright.binding.autograd.recomputation import take_made
 from opwright.binding.environment import are_plain
 from opwright.binding.fallbacks import Fallbacks
+from opwright.binding.functional import write_back
 from opwright.binding.native import native
 from opwright.binding.own_errors import is_wanted, runs_reference
 from opwright.binding.rungs import RungName
@@ -272,7 +273,7 @@ class Serving(RemembersRung):
             return self.run_as_written(*given)
         except Exception as error:
             if (before := take_made(error)) is not None:  # a checkpoint has seen enough
-                _write(leaves, mutated, before[1])
+                write_back(leaves, mutated, before[1])
             raise
         self.last_rung = operator.last_rung
         if isinstance(made, Ran) and not operator.is_building and not given_twice(leaves):
@@ -281,7 +282,7 @@ class Serving(RemembersRung):
         if isinstance(made, Ran):
             return made.returned
         returned, values = made
-        _write(leaves, mutated, values)
+        write_back(leaves, mutated, values)
         return returned
 
     def _leave(self, call: Call, operator: Operator, leaves: Leaves, members: list[Any], *, is_training: bool) -> None:
@@ -377,12 +378,6 @@ def _structure_of(layout: TreeSpec) -> Any:
 
 def _constants_in(members: Sequence[Any]) -> list[Any]:
     return [member for member in members if not isinstance(member, torch.Tensor)]
-
-
-def _write(leaves: Sequence[Any], mutated: Sequence[int], values: Sequence[torch.Tensor | None]) -> None:
-    for position, value in zip(mutated, values, strict=True):
-        if value is not None:  # None for what the call leaves as it is
-            leaves[position].copy_(value)
 
 
 def _refusal_of(call: Call) -> OpwrightError | None:

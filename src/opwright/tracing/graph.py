@@ -44,7 +44,7 @@ class Graph:
         needs_whole_memory: Whether it is valid only for inputs that fill their storage.
         asks_for_identity: Whether the reference asks whether two tensors are one, which its inputs are not.
         records_unasked: Whether results require gradients in a call that records none, if an argument does.
-        copies: For each tensor that may be one of an argument (`AS_TRACED`), whether it is.
+        copies: What `AS_TRACED` was told, in order: whether each tensor that it asked about is a copy of an argument.
     """
 
     fx: FxGraph

@@ -19,7 +19,7 @@ from opwright.tracing.interface.results import Constant, Made
 from opwright.tracing.interface.signature import Signature
 
 _MOST_SERVERS = 32
-UNCHANGED = Constant(None)  # in place of a new value
+_UNCHANGED = Constant(None)  # in place of a new value
 
 
 class HotPath(RemembersRung):
@@ -80,9 +80,9 @@ class HotPath(RemembersRung):
 
 
 def gives_new_values(tape: Tape, count: int) -> bool:
-    """Whether the last members of all its results are new values of the arguments that may change, so many, or none."""
+    """Whether the last `count` members of each result are new values of arguments, or None for one that stays."""
     last = [member for variant in tape.variants for member in variant.plan.result.members[-count:]] if count else []
-    return all(isinstance(member, Made) or member == UNCHANGED for member in last)
+    return all(isinstance(member, Made) or member == _UNCHANGED for member in last)
 
 
 def _is_told(layout: TreeSpec | None) -> bool:

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_map_only
 from opwright.binding.autograd.recomputation import take_made
 from opwright.binding.environment import is_quiet
 from opwright.binding.fallbacks import Fallbacks
-from opwright.binding.functional import Done
+from opwright.binding.functional import Done, write_back
 from opwright.binding.own_errors import is_for_the_caller, runs_reference
 from opwright.binding.rungs import RungName
 from opwright.binding.serving.hot_path import HotPath
@@ -144,11 +144,9 @@ class MutatingServer(HotPath):
         return [copied_as_it_lies(argument) if p in self._mutated else argument for p, argument in enumerate(given)]
 
     def _update(self, given: Sequence[Any], returned: Any, values: Sequence[torch.Tensor | None]) -> Any:
-        targets = {}
-        for position, value in zip(self._mutated, values, strict=True):
-            if value is not None:  # None for what the call leaves as it is
-                given[position].copy_(value)
-                targets[id(value)] = given[position]
+        write_back(given, self._mutated, values)
+        pairs = zip(self._mutated, values, strict=True)
+        targets = {id(value): given[position] for position, value in pairs if value is not None}
         return _in_place_of(targets, returned)
 
     def _may_copy(self, given: Sequence[Any]) -> bool:

@@ -47,12 +47,8 @@ class ComposedUnderTransforms(Composed):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call the composition, if there is one and a transform is active."""
-        if func is functional.linear:
-            return _linear(*args, **(kwargs or {}))
-        if func is functional.one_hot:
-            return _one_hot(*args, **(kwargs or {}))
-        if func is torch.Tensor.fill_diagonal_:
-            return _fill_diagonal(*args, **(kwargs or {}))
+        if (own := _IN_TRACES.get(func)) is not None:
+            return own(*args, **(kwargs or {}))
         if func in _QUANTILES:
             _check_quantiles(*args[1:], **(kwargs or {}))
         if func in _DECOMPOSED_WRONGLY or (func in _LOSES_OUT and (kwargs or {}).get("out") is not None):
@@ -295,6 +291,11 @@ _COMPOSED: Mapping[Callable[..., Any], Callable[..., Tensor]] = {
     torch.batch_norm: _in_torchs_order(_batch_norm),
     functional.instance_norm: _instance_norm,
     torch.instance_norm: _in_torchs_order(_instance_norm),
+}
+_IN_TRACES: Mapping[Callable[..., Any], Callable[..., Tensor]] = {
+    functional.linear: _linear,
+    functional.one_hot: _one_hot,
+    torch.Tensor.fill_diagonal_: _fill_diagonal,
 }
 _DROPS: Mapping[Callable[..., Any], Callable[..., Tensor]] = {
     functional.dropout: _dropout,

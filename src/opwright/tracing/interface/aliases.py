@@ -13,7 +13,7 @@ from opwright.errors import NoKernel
 from opwright.tracing.hints import RETURN_CLONE
 from opwright.tracing.interface.memory import memory_of
 
-AS_TRACED = "opwright_as_traced"  # set on a function: makes of what it returned what a trace of it takes to be returned
+AS_TRACED = "opwright_as_traced"  # set on a function: takes what that returned in a trace, gives what kernels return
 MAY_COPY = "opwright_may_copy"  # set on a function whose results may be copies where eager gives aliases: gradients
 
 

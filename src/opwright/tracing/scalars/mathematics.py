@@ -31,15 +31,15 @@ def _of_one(name: str) -> Callable[..., Any]:
 
     @functools.wraps(plain)
     def computed(*arguments: Any) -> Any:
-        if len(arguments) != 1 or not _changes(arguments[0]):
+        numbers = _exchanged.here()
+        if numbers is None or len(arguments) != 1 or not _changes(arguments[0], numbers):
             return plain(*arguments)
         from torch.fx.experimental.sym_node import SymNode
 
         node = arguments[0].node
         value = plain(node.hint)  # raises what the function raises for this call
         expression = OF_MATH[name](node.expr)
-        if (numbers := _exchanged.here()) is not None:
-            numbers.demand(expression)
+        numbers.demand(expression)
         return torch.SymFloat(SymNode(expression, node.shape_env, float, value))
 
     return computed
@@ -50,7 +50,8 @@ def _power() -> Callable[..., Any]:
 
     @functools.wraps(plain)
     def computed(*arguments: Any) -> Any:
-        if len(arguments) != 2 or not any(map(_changes, arguments)):
+        numbers = _exchanged.here()
+        if numbers is None or len(arguments) != 2 or not any(_changes(each, numbers) for each in arguments):
             return plain(*arguments)
         base, exponent = map(torch.sym_float, arguments)
         return base**exponent
@@ -58,12 +59,9 @@ def _power() -> Callable[..., Any]:
     return computed
 
 
-def _changes(number: Any) -> bool:
-    """Whether it is a traced number of this thread that changes from call to call."""
-    if type(number) not in (torch.SymFloat, torch.SymInt):
-        return False
-    numbers = _exchanged.here()
-    return numbers is not None and not numbers.is_size(number)
+def _changes(number: Any, numbers: NumberTable) -> bool:
+    """Whether it is a traced number that changes from call to call."""
+    return type(number) in (torch.SymFloat, torch.SymInt) and not numbers.is_size(number)
 
 
 _exchanged: Exchanged[NumberTable] = Exchanged(
